@@ -1,0 +1,103 @@
+#include "pkg/async/task_group.h"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/system/system_error.hpp>
+#include <exception>
+#include <vector>
+
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+
+namespace narad {
+
+// Shared with the completion handlers of the tasks: a handler that is destroyed without running
+// (the node was killed) still takes its task off the list.
+struct TaskGroup::State {
+  explicit State(Env& e) : env(e), changed(e) {}
+  Env& env;
+  Event changed;
+  bool stopping = false;
+  struct Child {
+    const char* name;
+    asio::cancellation_signal signal;
+  };
+  std::list<std::shared_ptr<Child>> children;
+};
+
+TaskGroup::TaskGroup(Env& env) : state_(std::make_shared<State>(env)) {}
+
+TaskGroup::~TaskGroup() { NARAD_ASSERT(state_->children.empty(), state_->children.front()->name); }
+
+namespace {
+
+struct Outcome {
+  std::exception_ptr error;
+};
+
+std::string describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+bool is_cancellation(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const boost::system::system_error& e) {
+    return e.code() == asio::error::operation_aborted;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void TaskGroup::spawn(const char* name, Task<void> task) {
+  if (state_->stopping) return;
+  auto child = std::make_shared<State::Child>();
+  child->name = name;
+  state_->children.push_back(child);
+
+  struct Membership {
+    std::shared_ptr<State> state;
+    std::shared_ptr<State::Child> child;
+    Membership(std::shared_ptr<State> s, std::shared_ptr<State::Child> c)
+        : state(std::move(s)), child(std::move(c)) {}
+    Membership(Membership&&) = default;
+    Membership(const Membership&) = delete;
+    ~Membership() {
+      if (!state) return;
+      state->children.remove(child);
+      if (state->children.empty()) state->changed.notify_all();
+    }
+  };
+  auto done = [member = Membership(state_, child)](std::exception_ptr error) {
+    if (!error || is_cancellation(error)) return;
+    Env& env = member.state->env;
+    const std::string what = describe(error);
+    NARAD_LOG_ERROR(env.log, "task failed", {"task", member.child->name}, {"error", what});
+    env.process.exit(kExitFailure, cat("task ", member.child->name, " failed: ", what));
+  };
+  asio::co_spawn(state_->env.executor, std::move(task),
+                 asio::bind_cancellation_slot(child->signal.slot(), std::move(done)));
+}
+
+Task<void> TaskGroup::stop() {
+  auto state = state_;
+  state->stopping = true;
+  // emit() may end children, which changes the list.
+  std::vector<std::shared_ptr<State::Child>> children(state->children.begin(),
+                                                      state->children.end());
+  for (auto& child : children) child->signal.emit(asio::cancellation_type::terminal);
+  while (!state->children.empty()) co_await state->changed.wait();
+}
+
+bool TaskGroup::stopping() const { return state_->stopping; }
+std::size_t TaskGroup::size() const { return state_->children.size(); }
+
+}  // namespace narad

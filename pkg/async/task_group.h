@@ -1,0 +1,34 @@
+#pragma once
+// TaskGroup: the only way to start a task that nobody awaits. The owner calls stop() and waits for
+// it before it destroys what the tasks use; the destructor asserts that none is left. Lives on one
+// loop. If the node is killed in simulation, the frames are destroyed first and the group is empty.
+#include <boost/asio/cancellation_signal.hpp>
+#include <list>
+#include <string>
+
+#include "pkg/async/event.h"
+
+namespace narad {
+
+class TaskGroup {
+ public:
+  explicit TaskGroup(Env& env);
+  TaskGroup(const TaskGroup&) = delete;
+  ~TaskGroup();
+
+  // Starts `task`. `name` is a string literal for the log. An exception other than cancellation
+  // that leaves the task is a bug or bad_alloc: it is logged at error and ends the process. After
+  // stop() has begun the task is destroyed unstarted.
+  void spawn(const char* name, Task<void> task);
+
+  // Asks every task to stop (cancellation), and waits until all have ended. Idempotent.
+  Task<void> stop();
+  bool stopping() const;
+  std::size_t size() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace narad
