@@ -6,7 +6,8 @@ namespace narad {
 namespace {
 
 TEST(TopicName, ContractPattern_IsEnforced) {
-  for (std::string_view good : {"a", "orders", "A.b_c-9", "...", std::string_view("x")}) {
+  for (std::string_view good :
+       std::initializer_list<std::string_view>{"a", "orders", "A.b_c-9", "..."}) {
     EXPECT_TRUE(validate_topic_name(good)) << good;
   }
   EXPECT_TRUE(validate_topic_name(std::string(255, 'a')));
