@@ -1,5 +1,6 @@
 #pragma once
 // The process door: leaving, and being asked to leave.
+#include <string>
 #include <string_view>
 
 #include "pkg/env/handlers.h"
@@ -20,6 +21,8 @@ class Process {
   // the call returns and the node is torn down as the next event; callers must do nothing after it
   // but return. Thread-safe.
   virtual void exit(int code, std::string_view why) = 0;
+  // For people: "pid 4711 on vm-3". Simulated processes have a name of their own.
+  virtual std::string describe() const { return "unnamed process"; }
 };
 
 enum class Signal { terminate, reload };
