@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "internal/model/receipt.h"
 #include "internal/model/topic.h"
 
 namespace narad {
@@ -27,6 +28,25 @@ TEST(PartitionOfKey, ContractTable_Matches) {
 TEST(PartitionDirectory, Names_AreFiveDigitsOrMore) {
   EXPECT_EQ(partition_directory_name(PartitionId(3)), "p00003");
   EXPECT_EQ(partition_directory_name(PartitionId(123456)), "p123456");
+}
+
+TEST(ReceiptHandle, TextForm_RoundTrips) {
+  const ReceiptHandle handle{PartitionId(2), Offset(0), 17};
+  EXPECT_EQ(to_string(handle), "2:0:17");
+  EXPECT_EQ(parse_receipt_handle("2:0:17").value(), handle);
+  EXPECT_EQ(parse_receipt_handle("0:9223372036854775807:9223372036854775807").value().nonce,
+            9223372036854775807u);
+  EXPECT_EQ(parse_receipt_handle("4294967299:0:1").value().partition.value(), 4294967295u);
+}
+
+TEST(ReceiptHandle, AnythingButThreeNumbers_IsInvalidArgument) {
+  for (std::string_view bad :
+       {"", "1", "1:2", "1:2:", ":2:3", "1::3", "1:2:0", "1:2:3:4", "-1:2:3", "+1:2:3", "1:2: 3",
+        "a:2:3", "1:9223372036854775808:3", "1:2:18446744073709551616", "1:2:3\n"}) {
+    auto parsed = parse_receipt_handle(bad);
+    ASSERT_FALSE(parsed) << bad;
+    EXPECT_EQ(parsed.error().code(), Errc::invalid_argument) << bad;
+  }
 }
 
 }  // namespace
