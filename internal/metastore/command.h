@@ -1,0 +1,160 @@
+#pragma once
+// Commands: what a Raft entry asks of the state, and what came of it. Pure values.
+//
+// On the wire and in the log a command is one JSON object {"v":1,"op":"create_topic",…}. A command
+// of another version, an op this build does not know, or one with fields it does not know decodes
+// to Unsupported, whose result is `unsupported` on every node. Golden files:
+// testdata/metastore/commands.
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "internal/metastore/state.h"
+#include "pkg/base/result.h"
+
+namespace narad::metastore {
+
+// First entry of a cluster. Repeating it with the same id changes nothing; another id is refused.
+struct FoundCluster {
+  std::string cluster_id;  // 16 hex digits, drawn once
+};
+
+// The name is free. Places every partition on the members that are alive and not draining, going
+// round; with none of them the partitions stay unassigned.
+struct CreateTopic {
+  std::string name;
+  Incarnation incarnation{0};  // 64 random bits, drawn by the proposer; never 0
+  std::uint32_t partitions = 0;
+  std::int64_t retention_ms = 0;
+  std::int64_t visibility_timeout_ms = 0;
+  std::int64_t max_in_flight_per_partition = 0;
+  std::int64_t max_acked_ahead_per_partition = 0;
+  std::int64_t created_at_s = 0;      // by the proposer's clock
+  std::string owner;                  // username or empty
+  std::optional<std::string> schema;  // becomes version 1
+};
+
+// Changes what is given; partitions may only grow (the new ones are placed as by CreateTopic).
+struct UpdateTopic {
+  std::string name;
+  Incarnation incarnation{0};
+  std::optional<std::int64_t> retention_ms;
+  std::optional<std::int64_t> visibility_timeout_ms;
+  std::optional<std::int64_t> max_in_flight_per_partition;
+  std::optional<std::int64_t> max_acked_ahead_per_partition;
+  std::optional<std::uint32_t> partitions;
+};
+
+struct DeleteTopic {
+  std::string name;
+  Incarnation incarnation{0};
+};
+
+// `version` is one more than the newest (1 for the first); otherwise conflict: somebody was faster.
+struct PutSchema {
+  std::string name;
+  Incarnation incarnation{0};
+  std::uint32_t version = 0;
+  std::string schema;
+};
+
+// The partition is unassigned; the node is a live member that is neither draining nor leaving and
+// has that disk.
+struct AssignPartition {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string node;
+  std::string disk;
+};
+
+// Before the first frame of a partition is written. Owner as given; repeating it changes nothing.
+struct MarkUsed {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string node;
+  std::string disk;
+};
+
+// A process says that it is here: new or again. Revives a dead member, keeps a drain; refused for
+// the id of a removed one.
+struct RegisterMember {
+  std::string id;
+  std::string http_addr;
+  std::string cluster_addr;
+  std::string boot_id;
+  std::vector<std::string> disks;
+  UnixMillis now{0};  // the leader's clock
+};
+
+// Stamps the live ones among `ids`; dead and unknown ones are left alone.
+struct Heartbeats {
+  std::vector<std::string> ids;
+  UnixMillis now{0};
+};
+
+// `stamp` is the entry index of the last stamp that was judged too old; a fresher one refuses.
+struct MarkDead {
+  std::string id;
+  RaftIndex stamp{0};
+};
+
+// Begins or cancels a drain. The index of the entry that begins it is the drain's id.
+struct SetDraining {
+  std::string id;
+  bool draining = false;
+};
+
+// Anything this build cannot apply.
+struct Unsupported {
+  std::string op;  // as far as it could be read
+  std::int64_t version = 0;
+};
+
+using Command =
+    std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema, AssignPartition,
+                 MarkUsed, RegisterMember, Heartbeats, MarkDead, SetDraining, Unsupported>;
+
+// Entries larger than this are refused by the proposer (decisions.md).
+inline constexpr std::size_t kCommandBytesMax = 4 << 20;
+
+// One line of JSON, keys in a fixed order. REQUIRES: not Unsupported.
+std::string encode(const Command& command);
+// Total: whatever the bytes are, there is a command.
+Command decode_command(std::string_view bytes);
+// "create_topic"; for Unsupported the op that was read.
+std::string_view op_name(const Command& command);
+
+enum class ResultCode : std::uint8_t {
+  done = 0,         // applied, or there was nothing left to do
+  invalid = 1,      // the command contradicts the rules: the proposer must not repeat it
+  not_found = 2,    // topic, partition or member
+  exists = 3,       // the name is taken
+  conflict = 4,     // a precondition no longer holds: read again, decide again
+  unsupported = 5,  // unknown op or version
+};
+std::string_view to_string(ResultCode code);
+
+// One partition's assignment under its name.
+struct AssignmentRow {
+  TopicPartition partition;
+  Assignment assignment;
+  friend bool operator==(const AssignmentRow&, const AssignmentRow&) = default;
+};
+
+// What a command did. Equal on every node that applies it. `row` is the row as it stands after a
+// done (Topic, AssignmentRow, Member, SchemaVersion), or, on a conflict, as it stood in the way.
+struct CommandResult {
+  ResultCode code = ResultCode::done;
+  std::string text;  // for people; empty if done
+  std::variant<std::monostate, Topic, AssignmentRow, Member, SchemaVersion> row;
+  bool done() const { return code == ResultCode::done; }
+};
+
+// The refusal as an Error (invalid_argument, not_found, exists, conflict, or internal for
+// unsupported). REQUIRES: not done.
+Error to_error(const CommandResult& result);
+
+}  // namespace narad::metastore

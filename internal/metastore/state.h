@@ -1,0 +1,100 @@
+#pragma once
+// The replicated state: what every node of the cluster agrees on (topics, their schemas and
+// assignments, members). Pure values: no clock, no file, no loop. It changes only through apply()
+// (apply.h); a copy shares its rows, so each applied state can be published whole, and a reader
+// keeps the one it took for as long as it likes.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "internal/metastore/row_map.h"
+#include "internal/model/topic.h"
+
+namespace narad::metastore {
+
+struct SchemaVersion {
+  std::uint32_t version = 0;  // 1, 2, …
+  std::string text;           // the JSON Schema document as it was given
+  RaftIndex index{0};         // of the entry that added it
+  friend bool operator==(const SchemaVersion&, const SchemaVersion&) = default;
+};
+
+// One topic with everything that lives and dies with it.
+struct TopicRow {
+  Topic topic;
+  std::vector<Assignment> assignments;  // by partition; owner_node empty: not assigned yet
+  std::vector<std::shared_ptr<const SchemaVersion>> schemas;  // versions 1 to n
+  RaftIndex changed_at{0};  // entry that last changed the topic, an assignment or a schema
+
+  std::string_view key() const { return topic.name; }
+  // The newest schema, or null: the topic takes any payload.
+  const SchemaVersion* schema() const { return schemas.empty() ? nullptr : schemas.back().get(); }
+  friend bool operator==(const TopicRow& a, const TopicRow& b);
+};
+using TopicRowPtr = std::shared_ptr<const TopicRow>;
+
+enum class MemberStatus : std::uint8_t { alive, dead };
+std::string_view to_string(MemberStatus status);
+
+struct Member {
+  std::string id;                  // node id, from node.json
+  std::string http_addr;           // advertised, host:port
+  std::string cluster_addr;        // host:port
+  std::string boot_id;             // new at every start of the process
+  std::vector<std::string> disks;  // disk ids that may hold partitions, in configuration order
+  MemberStatus status = MemberStatus::alive;
+  UnixMillis last_seen{0};  // by the clock of the leader that stamped it
+  RaftIndex stamp{0};       // entry that last stamped it; mark_dead names the one it judged
+  RaftIndex dead_mark{0};   // entry that marked it dead; 0 while alive
+  bool draining = false;
+  RaftIndex drain_id{0};    // entry that began the drain; 0 if none
+  bool leaving = false;     // empty and about to be removed: the drain cannot be cancelled
+  RaftIndex changed_at{0};  // entry that last changed anything but the stamp
+
+  std::string_view key() const { return id; }
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+// Left by a removed member, so that its id never comes back by itself.
+struct Tombstone {
+  std::string id;
+  RaftIndex removed_at{0};
+  std::string_view key() const { return id; }
+  friend bool operator==(const Tombstone&, const Tombstone&) = default;
+};
+
+// Index of the last entry that changed something in each domain. A reader that caches what it
+// derived from a domain compares the number.
+struct Versions {
+  RaftIndex topics{0};
+  RaftIndex schemas{0};
+  RaftIndex assignments{0};
+  RaftIndex members{0};  // not for stamps: address, disks, status, draining
+  RaftIndex users{0};
+  friend bool operator==(const Versions&, const Versions&) = default;
+};
+
+struct State {
+  std::string cluster_id;  // empty until the founding entry
+  RaftIndex applied{0};    // last entry applied
+  Versions versions;
+  std::uint64_t placed = 0;  // partitions placed since the founding: where round-robin goes on
+  RowMap<TopicRow> topics;
+  RowMap<Member> members;
+  RowMap<Tombstone> tombstones;
+
+  // Nothing if the topic, or the partition within it, does not exist.
+  const Assignment* assignment(std::string_view topic, PartitionId partition) const;
+};
+
+// A state as readers see it: never changes once published. Null never occurs.
+using ViewPtr = std::shared_ptr<const State>;
+
+// A checksum over all of it, equal on two nodes exactly if their states are.
+std::uint64_t digest(const State& state);
+
+// Aborts if the state contradicts itself. For tests and simulation, after each apply.
+void check_invariants(const State& state);
+
+}  // namespace narad::metastore
