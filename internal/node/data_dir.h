@@ -1,0 +1,90 @@
+#pragma once
+// The data directory of one node: who may use it (LOCK), whose it is (node.json), which disks belong
+// to it (disk.id on each), and where things lie in it (storage.md, "Data directory"). Synchronous:
+// run inside a blocking job, or before the loop starts.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "internal/model/names.h"
+#include "pkg/env/fs.h"
+#include "pkg/env/random.h"
+
+namespace narad::node {
+
+// Identity lives here, not in an address.
+struct Identity {
+  std::string node_id;
+  std::uint64_t cluster_id = 0;
+  UnixMillis created_at{0};
+  std::vector<std::string> disk_ids;  // of every disk this node has ever had, in order of arrival
+};
+
+// One directory that holds partitions. `missing` says why it cannot be used; empty if it can.
+struct Disk {
+  std::string id;  // 16 hex digits, from disk.id
+  std::string path;
+  std::string missing;
+};
+
+struct DataDirOptions {
+  std::string data_dir;                // holds LOCK, node.json, ingress/, metastore/ and partitions
+  std::vector<std::string> more_dirs;  // storage.data_dirs: further disks for partitions
+  std::string node_id;                 // configured id; empty: keep or take `default_node_id`
+  std::string default_node_id;         // host name
+  std::string holder;                  // written into LOCK, for whoever finds it taken
+};
+
+class DataDir {
+ public:
+  // Locks the directory, reads or creates node.json and disk.id files, and makes the fixed
+  // subdirectories. Errors: unavailable if another process holds LOCK (the text names it); conflict if
+  // node.json names another node id; data_loss if node.json is damaged. Nothing is changed on error
+  // but directories and the lock file that were missing.
+  static Result<std::unique_ptr<DataDir>> open(FileSystem& fs, Random& random, UnixMillis now,
+                                               const DataDirOptions& options);
+
+  const Identity& identity() const { return identity_; }
+  const std::vector<Disk>& disks() const { return disks_; }
+  // The disk named by an assignment; an empty id means the first one. Null if unknown.
+  const Disk* disk(const std::string& id) const;
+
+  std::string ingress_path() const { return join_path(root_, "ingress"); }
+  std::string metastore_path() const { return join_path(root_, "metastore"); }
+  const std::string& root() const { return root_; }
+
+ private:
+  std::string root_;
+  std::unique_ptr<File> lock_;
+  Identity identity_;
+  std::vector<Disk> disks_;
+};
+
+// <disk>/topics/<topic>; names are at most 255 characters, which every supported file system takes.
+std::string topic_path(const Disk& disk, const std::string& topic);
+std::string partition_path(const Disk& disk, const TopicPartition& tp);
+
+// The incarnation that a topic directory carries; not_found if the directory or the file is absent.
+Result<Incarnation> read_topic_incarnation(FileSystem& fs, const std::string& topic_directory);
+
+// Makes the topic directory of this incarnation if it is absent. conflict if the directory there
+// belongs to another life of the name (set_aside_topic it first).
+Result<void> make_topic_directory(FileSystem& fs, const Disk& disk, const std::string& topic,
+                                  Incarnation incarnation);
+
+// Renames a topic directory to .quarantine/<topic>@<incarnation>[.N]; answers the new path. Keeps
+// every byte. `incarnation` empty if unknown.
+Result<std::string> set_aside_topic(FileSystem& fs, const Disk& disk, const std::string& topic);
+
+// Removes the data of a deleted topic: the directory is first renamed into .deleted/, so that a crash
+// half-way is finished by finish_deletes(). REQUIRES (proof): the deletion of exactly this
+// incarnation has been applied by the metastore, behind a barrier. Does nothing if the directory is
+// absent or belongs to another incarnation.
+Result<void> delete_topic_data(FileSystem& fs, const Disk& disk, const std::string& topic,
+                               Incarnation incarnation);
+Result<void> finish_deletes(FileSystem& fs, const Disk& disk);
+
+// Names under <disk>/topics that are directories.
+Result<std::vector<std::string>> list_topic_directories(FileSystem& fs, const Disk& disk);
+
+}  // namespace narad::node
