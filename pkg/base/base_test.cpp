@@ -128,6 +128,14 @@ TEST(Utf8, IllFormed_IsRefused) {
   }
 }
 
+TEST(JsonString, QuotesControlsAndBadUtf8_AreEscaped) {
+  using std::string_view_literals::operator""sv;
+  std::string out;
+  append_json_string(out, "a\"b\\c\n\r\t\x01\0\x1f\x7f \u00e9\xff\xc0z\xe2\x82"sv);
+  EXPECT_EQ(out,
+            "\"a\\\"b\\\\c\\n\\r\\t\\u0001\\u0000\\u001f\x7f \u00e9\ufffd\ufffdz\ufffd\ufffd\"");
+}
+
 TEST(Duration, GoGrammar_ParsesAndFormats) {
   using namespace std::chrono_literals;
   EXPECT_EQ(parse_duration("1h30m").value(), 90min);

@@ -92,35 +92,84 @@ std::optional<Bytes> parse_base64(std::string_view text) {
   return out;
 }
 
+namespace {
+// The length of the well-formed sequence at `p`, or 0.
+std::size_t utf8_sequence(const unsigned char* p, const unsigned char* end) {
+  const unsigned c = *p;
+  if (c < 0x80) return 1;
+  std::size_t extra = 0;
+  std::uint32_t value = 0, least = 0;
+  if ((c & 0xe0) == 0xc0) {
+    extra = 1, value = c & 0x1f, least = 0x80;
+  } else if ((c & 0xf0) == 0xe0) {
+    extra = 2, value = c & 0x0f, least = 0x800;
+  } else if ((c & 0xf8) == 0xf0) {
+    extra = 3, value = c & 0x07, least = 0x10000;
+  } else {
+    return 0;
+  }
+  if (static_cast<std::size_t>(end - p) <= extra) return 0;
+  for (std::size_t i = 1; i <= extra; ++i) {
+    if ((p[i] & 0xc0) != 0x80) return 0;
+    value = value << 6 | (p[i] & 0x3fu);
+  }
+  if (value < least || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) return 0;
+  return extra + 1;
+}
+}  // namespace
+
 bool is_utf8(std::string_view text) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   const auto* end = p + text.size();
   while (p < end) {
-    const unsigned c = *p;
-    if (c < 0x80) {
-      ++p;
-      continue;
-    }
-    std::size_t extra = 0;
-    std::uint32_t value = 0, least = 0;
-    if ((c & 0xe0) == 0xc0) {
-      extra = 1, value = c & 0x1f, least = 0x80;
-    } else if ((c & 0xf0) == 0xe0) {
-      extra = 2, value = c & 0x0f, least = 0x800;
-    } else if ((c & 0xf8) == 0xf0) {
-      extra = 3, value = c & 0x07, least = 0x10000;
-    } else {
-      return false;
-    }
-    if (static_cast<std::size_t>(end - p) <= extra) return false;
-    for (std::size_t i = 1; i <= extra; ++i) {
-      if ((p[i] & 0xc0) != 0x80) return false;
-      value = value << 6 | (p[i] & 0x3fu);
-    }
-    if (value < least || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) return false;
-    p += extra + 1;
+    const std::size_t n = utf8_sequence(p, end);
+    if (n == 0) return false;
+    p += n;
   }
   return true;
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  const auto* end = p + text.size();
+  out += '"';
+  while (p < end) {
+    const auto* run = p;  // bytes that go out as they are
+    std::size_t n = 0;
+    while (p < end && *p >= 0x20 && *p != '"' && *p != '\\' && (n = utf8_sequence(p, end)) != 0) {
+      p += n;
+    }
+    out.append(reinterpret_cast<const char*>(run), static_cast<std::size_t>(p - run));
+    if (p == end) break;
+    const unsigned c = *p++;
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        if (c < 0x20) {
+          out += "\\u00";
+          out += kHex[c >> 4];
+          out += kHex[c & 15];
+        } else {
+          out += "\xef\xbf\xbd";  // U+FFFD
+        }
+    }
+  }
+  out += '"';
 }
 
 Result<Nanos> parse_duration(std::string_view text) {

@@ -49,6 +49,9 @@ std::optional<Bytes> parse_base64(std::string_view text);
 // Well-formed UTF-8 as Unicode defines it (no surrogates, no overlong forms, at most U+10FFFF).
 bool is_utf8(std::string_view text);
 
+// Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
+void append_json_string(std::string& out, std::string_view text);
+
 // A decimal integer that is the whole text; sign allowed for signed types only.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {

@@ -76,7 +76,5 @@ Response text_response(int status, std::string_view message);
 
 // "Not Found"; "Unknown" for a code without a name.
 std::string_view reason_phrase(int status);
-// Appends `text` as a JSON string, quotes included.
-void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace narad::http
