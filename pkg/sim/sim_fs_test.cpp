@@ -10,9 +10,9 @@ namespace {
 void put(SimFs& fs, const std::string& path, std::string_view text, bool sync = true) {
   auto file = fs.open(path, OpenMode::create);
   ASSERT_TRUE(file) << file.error().text();
-  ASSERT_TRUE(write_all(**file, as_bytes(text), 0));
+  ASSERT_TRUE(write_all(*file.value(), as_bytes(text), 0));
   if (sync) {
-    ASSERT_TRUE((*file)->sync());
+    ASSERT_TRUE(file.value()->sync());
   }
 }
 
