@@ -166,7 +166,7 @@ TEST(Rfc3339, KnownTimes_Format) {
   EXPECT_EQ(format_rfc3339(UnixMillis(1783615560123)), "2026-07-09T16:46:00.123Z");
 }
 
-TEST(Hex16, RoundTrips) {
+TEST(Hex16, AnyValue_RoundTrips) {
   EXPECT_EQ(to_hex16(0xdeadbeef), "00000000deadbeef");
   EXPECT_EQ(parse_hex16("00000000deadbeef"), 0xdeadbeefu);
   EXPECT_FALSE(parse_hex16("deadbeef"));
