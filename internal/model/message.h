@@ -26,6 +26,13 @@ struct CommitRecord {
   MessagePtr message;
 };
 
+// A record that the ingress WAL holds durably, on its way to a partition.
+struct DurableRecord {
+  OriginId origin{0};  // epoch of the WAL it was written under; kept for life
+  Sequence sequence{0};
+  MessagePtr message;
+};
+
 // One hand-over from a dispatcher to a partition's owner. All records share topic, incarnation and
 // origin; sequences ascend.
 struct CommitBatch {
