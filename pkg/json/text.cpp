@@ -62,13 +62,6 @@ void append_line(std::string& out, std::size_t depth) {
   out.append(2 * depth, ' ');
 }
 
-// The length of the well-formed UTF-8 sequence at the front of `s`, or 0.
-std::size_t utf8_sequence(std::string_view s) {
-  const auto lead = static_cast<unsigned char>(s.front());
-  const std::size_t n = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  return n != 0 && n <= s.size() && is_utf8(s.substr(0, n)) ? n : 0;
-}
-
 }  // namespace
 
 Result<void> check(std::string_view text, std::size_t depth_max) {
@@ -87,63 +80,9 @@ Result<void> check(std::string_view text, std::size_t depth_max) {
 
 bool is_payload(std::string_view text) { return check(text, kPayloadDepthMax).has_value(); }
 
-void append_quoted(std::string& out, std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  std::size_t plain = 0;  // start of the run not yet copied
-  for (std::size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
-      ++i;
-      continue;
-    }
-    if (c >= 0x80) {
-      if (const std::size_t n = utf8_sequence(text.substr(i))) {
-        i += n;
-        continue;
-      }
-    }
-    out.append(text.substr(plain, i - plain));
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (c >= 0x80) {
-          out += "\xEF\xBF\xBD";
-        } else {
-          out += "\\u00";
-          out += kHex[c >> 4];
-          out += kHex[c & 15];
-        }
-    }
-    plain = ++i;
-  }
-  out.append(text.substr(plain));
-  out += '"';
-}
-
 std::string quote(std::string_view text) {
   std::string out;
-  append_quoted(out, text);
+  append_json_string(out, text);
   return out;
 }
 

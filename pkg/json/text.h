@@ -23,9 +23,7 @@ Result<void> check(std::string_view text, std::size_t depth_max);
 // True if a payload is spliced into an answer as it is: check(text, kPayloadDepthMax).
 bool is_payload(std::string_view text);
 
-// Appends `text` as a JSON string with its quotes. Escapes what JSON demands and nothing else;
-// bytes that are not UTF-8 become U+FFFD, so that the result is always valid JSON.
-void append_quoted(std::string& out, std::string_view text);
+// `text` as a JSON string with its quotes (append_json_string of pkg/base/text.h).
 std::string quote(std::string_view text);
 
 // The same value with two-space indent, `"key": value`, `{}` and `[]` when empty, no newline at the

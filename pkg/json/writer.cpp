@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "pkg/base/assert.h"
-#include "pkg/json/text.h"
+#include "pkg/base/text.h"
 
 namespace narad::json {
 
@@ -30,7 +30,7 @@ Writer& Writer::key(std::string_view name) {
   if (!level.first) out_ += ',';
   level.first = false;
   level.has_key = true;
-  append_quoted(out_, name);
+  append_json_string(out_, name);
   out_ += ':';
   return *this;
 }
@@ -52,7 +52,7 @@ Writer& Writer::close(char bracket) {
 
 Writer& Writer::value(std::string_view text) {
   before_value();
-  append_quoted(out_, text);
+  append_json_string(out_, text);
   return *this;
 }
 
