@@ -97,6 +97,30 @@ class RowMap {
     return out;
   }
 
+  // Calls `fn(const Row* old_row, const Row* new_row)` for every key whose row differs between this
+  // (older) map and `newer`, ascending; null where there is none. Chunks that both share are
+  // skipped without a look at their rows.
+  template <class Fn>
+  void diff(const RowMap& newer, Fn fn) const {
+    Place a{0, 0, false}, b{0, 0, false};
+    while (a.chunk < chunks_.size() || b.chunk < newer.chunks_.size()) {
+      if (a.row == 0 && b.row == 0 && a.chunk < chunks_.size() && b.chunk < newer.chunks_.size() &&
+          chunks_[a.chunk] == newer.chunks_[b.chunk]) {
+        ++a.chunk;
+        ++b.chunk;
+        continue;
+      }
+      const Row* old_row = row_at(a);
+      const Row* new_row = newer.row_at(b);
+      if (old_row != nullptr && new_row != nullptr && old_row->key() != new_row->key()) {
+        (old_row->key() < new_row->key() ? new_row : old_row) = nullptr;
+      }
+      if (old_row != new_row) fn(old_row, new_row);
+      if (old_row != nullptr) advance(a);
+      if (new_row != nullptr) newer.advance(b);
+    }
+  }
+
   void check_invariants() const {
     std::size_t rows = 0;
     const Row* previous = nullptr;
@@ -120,6 +144,15 @@ class RowMap {
     std::size_t row;
     bool found;
   };
+
+  const Row* row_at(const Place& at) const {
+    return at.chunk < chunks_.size() ? (*chunks_[at.chunk])[at.row].get() : nullptr;
+  }
+  void advance(Place& at) const {
+    if (++at.row < chunks_[at.chunk]->size()) return;
+    at.row = 0;
+    ++at.chunk;
+  }
 
   // Where `key` is, or where it would be inserted. chunk == chunks_.size() only if there is none.
   Place place_of(std::string_view key) const {

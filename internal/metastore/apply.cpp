@@ -1,0 +1,339 @@
+#include "internal/metastore/apply.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+
+namespace narad::metastore {
+namespace {
+
+CommandResult refuse(ResultCode code, std::string text) {
+  return {code, std::move(text), std::monostate{}};
+}
+CommandResult invalid(std::string text) { return refuse(ResultCode::invalid, std::move(text)); }
+CommandResult done() { return {}; }
+template <class Row>
+CommandResult done(Row row) {
+  return {ResultCode::done, {}, std::move(row)};
+}
+
+CommandResult topic_not_found() { return refuse(ResultCode::not_found, "topic not found"); }
+CommandResult member_not_found(std::string_view id) {
+  return refuse(ResultCode::not_found, cat("member not found: ", id));
+}
+CommandResult other_incarnation(const Topic& topic) {
+  return {ResultCode::conflict,
+          cat("topic ", topic.name, " was deleted and created again (it is now incarnation ",
+              to_hex16(topic.incarnation.value()), ")"),
+          topic};
+}
+
+std::string describe(const TopicPartition& tp, const Assignment& a) {
+  return a.owner_node.empty()
+             ? cat(to_string(tp), " is not assigned")
+             : cat(to_string(tp), " is owned by ", a.owner_node, " on disk ", a.owner_disk);
+}
+
+// The first rule that the settings of a topic break, or empty.
+std::string settings_problem(const Topic& t) {
+  if (t.partitions < 1 || t.partitions > kTopicPartitionsMax) {
+    return cat("partitions must be between 1 and ", kTopicPartitionsMax);
+  }
+  if (t.retention_ms != 0 && t.retention_ms < kRetentionMillisMin) {
+    return cat("retention_ms must be 0 (keep for ever) or at least ", kRetentionMillisMin);
+  }
+  if (t.visibility_timeout_ms < 0) return "visibility_timeout_ms must not be negative";
+  if (t.max_in_flight_per_partition < 1) return "max_in_flight_per_partition must be at least 1";
+  if (t.max_acked_ahead_per_partition < 1) {
+    return "max_acked_ahead_per_partition must be at least 1";
+  }
+  return {};
+}
+
+// Gives row.assignments its entries from `first` on, going round the members that may receive:
+// alive, not draining, not leaving, in the order of their ids, and round the disks of each. Without
+// one the entries stay unassigned.
+void place(State& state, TopicRow& row, std::uint32_t first, RaftIndex index) {
+  std::vector<const Member*> receivers;
+  state.members.for_each([&](const std::shared_ptr<const Member>& m) {
+    if (m->status == MemberStatus::alive && !m->draining && !m->leaving) {
+      receivers.push_back(m.get());
+    }
+  });
+  row.assignments.resize(row.topic.partitions);
+  for (std::uint32_t p = first; p < row.topic.partitions; ++p) {
+    Assignment& a = row.assignments[p];
+    a.incarnation = row.topic.incarnation;
+    a.changed_at = index;
+    if (receivers.empty()) continue;
+    const std::uint64_t turn = state.placed++;
+    const Member& member = *receivers[turn % receivers.size()];
+    a.owner_node = member.id;
+    a.owner_disk = member.disks[turn / receivers.size() % member.disks.size()];
+  }
+}
+
+void store(State& state, TopicRow row, RaftIndex index) {
+  row.changed_at = index;
+  state.topics.put(std::make_shared<const TopicRow>(std::move(row)));
+}
+void store(State& state, Member member) {
+  state.members.put(std::make_shared<const Member>(std::move(member)));
+}
+
+CommandResult run(State& state, RaftIndex, const FoundCluster& c) {
+  if (!parse_hex16(c.cluster_id)) return invalid("cluster_id must be 16 hex digits");
+  if (state.cluster_id.empty()) state.cluster_id = c.cluster_id;
+  if (state.cluster_id == c.cluster_id) return done();
+  return refuse(ResultCode::conflict,
+                cat("this is cluster ", state.cluster_id, ", not ", c.cluster_id));
+}
+
+CommandResult run(State& state, RaftIndex index, const CreateTopic& c) {
+  if (auto name = validate_topic_name(c.name); !name) return invalid(name.error().text());
+  if (c.incarnation.value() == 0) return invalid("incarnation must not be 0");
+  TopicRow row;
+  row.topic.name = c.name;
+  row.topic.incarnation = c.incarnation;
+  row.topic.partitions = c.partitions;
+  row.topic.retention_ms = c.retention_ms;
+  row.topic.visibility_timeout_ms = c.visibility_timeout_ms;
+  row.topic.max_in_flight_per_partition = c.max_in_flight_per_partition;
+  row.topic.max_acked_ahead_per_partition = c.max_acked_ahead_per_partition;
+  row.topic.created_at_s = c.created_at_s;
+  row.topic.owner = c.owner;
+  if (auto problem = settings_problem(row.topic); !problem.empty()) return invalid(problem);
+  if (c.schema && (c.schema->empty() || c.schema->size() > kSchemaBytesMax)) {
+    return invalid(cat("schema must have 1 to ", kSchemaBytesMax, " bytes"));
+  }
+  if (const TopicRow* old = state.topics.find(c.name)) {
+    return {ResultCode::exists, "topic already exists", old->topic};
+  }
+  if (c.schema) {
+    row.schemas.push_back(
+        std::make_shared<const SchemaVersion>(SchemaVersion{1, *c.schema, index}));
+    state.versions.schemas = index;
+  }
+  place(state, row, 0, index);
+  state.versions.topics = index;
+  state.versions.assignments = index;
+  Topic topic = row.topic;
+  store(state, std::move(row), index);
+  return done(std::move(topic));
+}
+
+CommandResult run(State& state, RaftIndex index, const UpdateTopic& c) {
+  const TopicRow* old = state.topics.find(c.name);
+  if (old == nullptr) return topic_not_found();
+  if (old->topic.incarnation != c.incarnation) return other_incarnation(old->topic);
+  TopicRow row = *old;
+  if (c.retention_ms) row.topic.retention_ms = *c.retention_ms;
+  if (c.visibility_timeout_ms) row.topic.visibility_timeout_ms = *c.visibility_timeout_ms;
+  if (c.max_in_flight_per_partition) {
+    row.topic.max_in_flight_per_partition = *c.max_in_flight_per_partition;
+  }
+  if (c.max_acked_ahead_per_partition) {
+    row.topic.max_acked_ahead_per_partition = *c.max_acked_ahead_per_partition;
+  }
+  const std::uint32_t before = row.topic.partitions;
+  if (c.partitions) {
+    if (*c.partitions <= before) {
+      return invalid(cat("partitions can only grow: the topic has ", before));
+    }
+    row.topic.partitions = *c.partitions;
+  }
+  if (auto problem = settings_problem(row.topic); !problem.empty()) return invalid(problem);
+  if (row.topic == old->topic) return done(row.topic);
+  if (c.partitions) {
+    place(state, row, before, index);
+    state.versions.assignments = index;
+  }
+  state.versions.topics = index;
+  Topic topic = row.topic;
+  store(state, std::move(row), index);
+  return done(std::move(topic));
+}
+
+CommandResult run(State& state, RaftIndex index, const DeleteTopic& c) {
+  const TopicRow* old = state.topics.find(c.name);
+  if (old == nullptr) return topic_not_found();
+  if (old->topic.incarnation != c.incarnation) return other_incarnation(old->topic);
+  Topic topic = old->topic;
+  if (!old->schemas.empty()) state.versions.schemas = index;
+  state.versions.topics = index;
+  state.versions.assignments = index;
+  state.topics.erase(c.name);
+  return done(std::move(topic));
+}
+
+CommandResult run(State& state, RaftIndex index, const PutSchema& c) {
+  const TopicRow* old = state.topics.find(c.name);
+  if (old == nullptr) return topic_not_found();
+  if (old->topic.incarnation != c.incarnation) return other_incarnation(old->topic);
+  if (c.schema.empty() || c.schema.size() > kSchemaBytesMax) {
+    return invalid(cat("schema must have 1 to ", kSchemaBytesMax, " bytes"));
+  }
+  const std::uint64_t next = old->schemas.size() + 1;
+  if (c.version != next) {
+    const std::string text =
+        cat("the schema of ", c.name, " was changed meanwhile: the next version is ", next);
+    if (old->schemas.empty()) return refuse(ResultCode::conflict, text);
+    return {ResultCode::conflict, text, *old->schema()};
+  }
+  TopicRow row = *old;
+  SchemaVersion version{c.version, c.schema, index};
+  row.schemas.push_back(std::make_shared<const SchemaVersion>(version));
+  state.versions.schemas = index;
+  store(state, std::move(row), index);
+  return done(std::move(version));
+}
+
+CommandResult run(State& state, RaftIndex index, const AssignPartition& c) {
+  const TopicPartition tp{c.name, c.partition};
+  const TopicRow* old = state.topics.find(c.name);
+  if (old == nullptr) return topic_not_found();
+  if (old->topic.incarnation != c.incarnation) return other_incarnation(old->topic);
+  if (c.partition.value() >= old->assignments.size()) {
+    return refuse(ResultCode::not_found, cat("no such partition: ", to_string(tp)));
+  }
+  const Assignment& current = old->assignments[c.partition.value()];
+  if (!current.owner_node.empty()) {
+    return {ResultCode::conflict, describe(tp, current), AssignmentRow{tp, current}};
+  }
+  const Member* member = state.members.find(c.node);
+  if (member == nullptr) return member_not_found(c.node);
+  if (member->status != MemberStatus::alive || member->draining || member->leaving) {
+    return {ResultCode::conflict,
+            cat("member ", c.node, " takes no partitions: it is ",
+                member->status == MemberStatus::dead ? "dead" : "draining"),
+            *member};
+  }
+  if (std::find(member->disks.begin(), member->disks.end(), c.disk) == member->disks.end()) {
+    return {ResultCode::conflict, cat("member ", c.node, " has no disk ", c.disk), *member};
+  }
+  TopicRow row = *old;
+  Assignment& a = row.assignments[c.partition.value()];
+  a.owner_node = c.node;
+  a.owner_disk = c.disk;
+  a.changed_at = index;
+  AssignmentRow result{tp, a};
+  state.versions.assignments = index;
+  store(state, std::move(row), index);
+  return done(std::move(result));
+}
+
+CommandResult run(State& state, RaftIndex index, const MarkUsed& c) {
+  const TopicPartition tp{c.name, c.partition};
+  const TopicRow* old = state.topics.find(c.name);
+  if (old == nullptr) return topic_not_found();
+  if (old->topic.incarnation != c.incarnation) return other_incarnation(old->topic);
+  if (c.partition.value() >= old->assignments.size()) {
+    return refuse(ResultCode::not_found, cat("no such partition: ", to_string(tp)));
+  }
+  const Assignment& current = old->assignments[c.partition.value()];
+  if (current.owner_node.empty() || current.owner_node != c.node || current.owner_disk != c.disk) {
+    return {ResultCode::conflict, describe(tp, current), AssignmentRow{tp, current}};
+  }
+  if (current.used) return done(AssignmentRow{tp, current});
+  TopicRow row = *old;
+  Assignment& a = row.assignments[c.partition.value()];
+  a.used = true;
+  a.changed_at = index;
+  AssignmentRow result{tp, a};
+  state.versions.assignments = index;
+  store(state, std::move(row), index);
+  return done(std::move(result));
+}
+
+CommandResult run(State& state, RaftIndex index, const RegisterMember& c) {
+  if (c.id.empty() || c.disks.empty()) return invalid("a member needs an id and a disk");
+  if (std::find(c.disks.begin(), c.disks.end(), std::string()) != c.disks.end()) {
+    return invalid("a disk needs an id");
+  }
+  if (const Tombstone* t = state.tombstones.find(c.id)) {
+    return refuse(ResultCode::conflict,
+                  cat("member ", c.id, " was removed from this cluster (entry ", t->removed_at,
+                      "): start the machine under a new node id with an empty data directory"));
+  }
+  const Member* old = state.members.find(c.id);
+  Member member = old != nullptr ? *old : Member{};
+  member.id = c.id;
+  member.http_addr = c.http_addr;
+  member.cluster_addr = c.cluster_addr;
+  member.boot_id = c.boot_id;
+  member.disks = c.disks;
+  member.status = MemberStatus::alive;
+  member.dead_mark = RaftIndex(0);
+  if (old == nullptr || member != *old) {
+    member.changed_at = index;
+    state.versions.members = index;
+  }
+  member.last_seen = c.now;
+  member.stamp = index;
+  store(state, member);
+  return done(std::move(member));
+}
+
+CommandResult run(State& state, RaftIndex index, const Heartbeats& c) {
+  for (const std::string& id : c.ids) {
+    const Member* old = state.members.find(id);
+    if (old == nullptr || old->status != MemberStatus::alive) continue;
+    Member member = *old;
+    member.last_seen = c.now;
+    member.stamp = index;
+    store(state, std::move(member));
+  }
+  return done();
+}
+
+CommandResult run(State& state, RaftIndex index, const MarkDead& c) {
+  const Member* old = state.members.find(c.id);
+  if (old == nullptr) return member_not_found(c.id);
+  if (old->status == MemberStatus::dead) return done(*old);
+  if (old->stamp != c.stamp) {
+    return {ResultCode::conflict, cat("member ", c.id, " was seen again (entry ", old->stamp, ")"),
+            *old};
+  }
+  Member member = *old;
+  member.status = MemberStatus::dead;
+  member.dead_mark = index;
+  member.changed_at = index;
+  state.versions.members = index;
+  store(state, member);
+  return done(std::move(member));
+}
+
+CommandResult run(State& state, RaftIndex index, const SetDraining& c) {
+  const Member* old = state.members.find(c.id);
+  if (old == nullptr) return member_not_found(c.id);
+  if (old->draining == c.draining) return done(*old);
+  if (!c.draining && old->leaving) {
+    return {ResultCode::conflict,
+            cat("member ", c.id, " is leaving: its drain cannot be cancelled any more"), *old};
+  }
+  Member member = *old;
+  member.draining = c.draining;
+  member.drain_id = c.draining ? index : RaftIndex(0);
+  member.changed_at = index;
+  state.versions.members = index;
+  store(state, member);
+  return done(std::move(member));
+}
+
+CommandResult run(State&, RaftIndex, const Unsupported& c) {
+  return refuse(ResultCode::unsupported, cat("unsupported command \"", c.op, "\", version ",
+                                             c.version, ": all members must run one release"));
+}
+
+}  // namespace
+
+CommandResult apply(State& state, RaftIndex index, const Command& command) {
+  NARAD_ASSERT(index > state.applied, cat(index, " after ", state.applied));
+  CommandResult result = std::visit([&](const auto& c) { return run(state, index, c); }, command);
+  state.applied = index;
+  return result;
+}
+
+}  // namespace narad::metastore

@@ -1,0 +1,99 @@
+#include "internal/metastore/state.h"
+
+#include "internal/metastore/codec.h"
+#include "pkg/base/assert.h"
+#include "pkg/base/checksum.h"
+#include "pkg/base/text.h"
+
+namespace narad::metastore {
+
+std::string_view to_string(MemberStatus status) {
+  return status == MemberStatus::alive ? "alive" : "dead";
+}
+
+bool operator==(const TopicRow& a, const TopicRow& b) {
+  if (a.topic != b.topic || a.assignments != b.assignments || a.changed_at != b.changed_at ||
+      a.schemas.size() != b.schemas.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.schemas.size(); ++i) {
+    if (*a.schemas[i] != *b.schemas[i]) return false;
+  }
+  return true;
+}
+
+const Assignment* State::assignment(std::string_view topic, PartitionId partition) const {
+  const TopicRow* row = topics.find(topic);
+  if (row == nullptr || partition.value() >= row->assignments.size()) return nullptr;
+  return &row->assignments[partition.value()];
+}
+
+std::uint64_t digest(const State& state) {
+  std::uint64_t sum = 0;
+  // Each piece is sealed with the sum before it, so that order and boundaries count.
+  const auto add = [&](std::string_view text) { sum = xxh3(as_bytes(text), sum); };
+  add(encode_summary(state));
+  state.topics.for_each([&](const TopicRowPtr& row) {
+    add(encode_topic(row->topic, row->changed_at));
+    for (const Assignment& a : row->assignments) add(encode_assignment(a));
+    for (const auto& s : row->schemas) add(encode_schema(*s));
+  });
+  state.members.for_each([&](const auto& m) { add(encode_member(*m)); });
+  state.tombstones.for_each([&](const auto& t) { add(encode_tombstone(*t)); });
+  return sum;
+}
+
+namespace {
+
+void check_topic(const State& state, const TopicRow& row) {
+  const Topic& t = row.topic;
+  NARAD_ASSERT(validate_topic_name(t.name).has_value(), t.name);
+  NARAD_ASSERT(t.incarnation.value() != 0, t.name);
+  NARAD_ASSERT(t.partitions >= 1, t.name);
+  NARAD_ASSERT(row.assignments.size() == t.partitions, t.name);
+  NARAD_ASSERT(row.changed_at.value() > 0, t.name);
+  NARAD_ASSERT(row.changed_at <= state.applied, t.name);
+  for (const Assignment& a : row.assignments) {
+    NARAD_ASSERT(a.incarnation == t.incarnation, t.name);
+    NARAD_ASSERT(a.changed_at <= row.changed_at, t.name);
+    NARAD_ASSERT(a.owner_node.empty() == a.owner_disk.empty(), t.name);
+    if (a.owner_node.empty()) NARAD_ASSERT(!a.used, t.name);
+    // A target and its move id come and go together, and only an armed freeze needs both.
+    NARAD_ASSERT(a.target_node.empty() == (a.move_id.value() == 0), t.name);
+    if (a.freeze_armed) NARAD_ASSERT(!a.target_node.empty(), t.name);
+  }
+  for (std::size_t i = 0; i < row.schemas.size(); ++i) {
+    NARAD_ASSERT(row.schemas[i]->version == i + 1, t.name);
+    NARAD_ASSERT(row.schemas[i]->index <= row.changed_at, t.name);
+    NARAD_ASSERT(!row.schemas[i]->text.empty(), t.name);
+  }
+}
+
+void check_member(const State& state, const Member& m) {
+  NARAD_ASSERT(!m.id.empty());
+  NARAD_ASSERT(!m.disks.empty(), m.id);
+  NARAD_ASSERT(m.stamp.value() > 0, m.id);
+  NARAD_ASSERT(m.stamp <= state.applied, m.id);
+  NARAD_ASSERT(m.changed_at <= state.versions.members, m.id);
+  NARAD_ASSERT((m.status == MemberStatus::dead) == (m.dead_mark.value() > 0), m.id);
+  NARAD_ASSERT(m.draining == (m.drain_id.value() > 0), m.id);
+  if (m.leaving) NARAD_ASSERT(m.draining, m.id);
+  NARAD_ASSERT(!state.tombstones.contains(m.id), m.id);
+}
+
+}  // namespace
+
+void check_invariants(const State& state) {
+  state.topics.check_invariants();
+  state.members.check_invariants();
+  state.tombstones.check_invariants();
+  for (RaftIndex version :
+       {state.versions.topics, state.versions.schemas, state.versions.assignments,
+        state.versions.members, state.versions.users}) {
+    NARAD_ASSERT(version <= state.applied);
+  }
+  state.topics.for_each([&](const TopicRowPtr& row) { check_topic(state, *row); });
+  state.members.for_each([&](const auto& m) { check_member(state, *m); });
+}
+
+}  // namespace narad::metastore
