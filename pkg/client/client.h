@@ -31,7 +31,7 @@ struct ClientOptions {
 };
 
 struct ProduceOptions {
-  std::string key;                         // empty: the server makes one
+  std::string key{};                       // empty: the server makes one
   std::optional<PartitionId> partition{};  // overrides the key
 };
 

@@ -45,15 +45,15 @@ struct TopicPage {
 
 // 0 and empty mean "the server's default".
 struct NewTopic {
-  std::string name;
+  std::string name{};
   std::uint32_t partitions = 0;
   std::int64_t retention_ms = 0;  // -1 = for ever
   std::int64_t visibility_timeout_ms = 0;
   std::int64_t max_in_flight_per_partition = 0;
   std::int64_t max_acked_ahead_per_partition = 0;
-  std::string parent;
+  std::string parent{};
   std::int64_t fanout_delay_ms = 0;
-  std::string schema;  // a JSON text
+  std::string schema{};  // a JSON text
 };
 
 // 0 and empty mean "leave as it is".
@@ -63,7 +63,7 @@ struct TopicChange {
   std::int64_t visibility_timeout_ms = 0;
   std::int64_t max_in_flight_per_partition = 0;
   std::int64_t max_acked_ahead_per_partition = 0;
-  std::string schema;
+  std::string schema{};
 };
 
 struct Received {
@@ -78,7 +78,7 @@ struct Received {
 
 struct BatchRecord {
   std::string key;  // empty: the server makes one
-  std::string value;
+  std::string value{};
 };
 inline constexpr std::size_t kBatchRecordsMax = 10'000;
 inline constexpr std::size_t kBatchBytesMax = std::size_t{16} << 20;
