@@ -711,6 +711,8 @@ std::uint64_t SimFs::unsynced_writes() const {
   return n;
 }
 
+std::uint64_t SimFs::inodes() const { return image_->inodes.size(); }
+
 std::uint64_t SimFs::unsynced_names() const { return image_->pending.size(); }
 
 std::uint64_t SimFs::digest() const {

@@ -152,6 +152,7 @@ class SimFs final : public FileSystem {
   std::uint64_t used_bytes() const;
   std::uint64_t unsynced_writes() const;
   std::uint64_t unsynced_names() const;
+  std::uint64_t inodes() const;  // files and directories that exist in either view, or are open
   // A hash of both views and of what lies between.
   std::uint64_t digest() const;
 
