@@ -1,0 +1,317 @@
+#include "internal/metastore/store.h"
+
+#include <optional>
+
+#include "internal/metastore/codec.h"
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+#include "pkg/sqlite/generation_store.h"
+
+namespace narad::metastore {
+namespace {
+
+constexpr std::string_view kName = "state";
+constexpr std::int64_t kFormatVersion = 1;  // PRAGMA user_version
+
+// Rows are the JSON of codec.h. `summary` holds one row; everything else is keyed as in the state.
+constexpr const char* kSchema = R"(
+  CREATE TABLE summary(id INTEGER PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL);
+  CREATE TABLE topic(name TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE assignment(topic TEXT, partition INTEGER, doc TEXT NOT NULL,
+                          PRIMARY KEY(topic, partition)) WITHOUT ROWID;
+  CREATE TABLE topic_schema(topic TEXT, version INTEGER, doc TEXT NOT NULL,
+                            PRIMARY KEY(topic, version)) WITHOUT ROWID;
+  CREATE TABLE member(id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE tombstone(id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE log(idx INTEGER PRIMARY KEY, command BLOB NOT NULL);
+  PRAGMA user_version = 1;
+)";
+
+// Every statement of a commit, prepared once.
+struct Statements {
+  sqlite::Statement summary, topic, assignment, schema, member, tombstone, log;
+  sqlite::Statement drop_topic, drop_assignments, drop_schemas, drop_member, drop_tombstone;
+  sqlite::Statement trim_log;
+
+  static Result<Statements> prepare(sqlite::Database& db) {
+    NARAD_TRY(auto summary, db.prepare("INSERT OR REPLACE INTO summary VALUES(1, ?1)"));
+    NARAD_TRY(auto topic, db.prepare("INSERT OR REPLACE INTO topic VALUES(?1, ?2)"));
+    NARAD_TRY(auto assignment, db.prepare("INSERT OR REPLACE INTO assignment VALUES(?1, ?2, ?3)"));
+    NARAD_TRY(auto schema, db.prepare("INSERT OR REPLACE INTO topic_schema VALUES(?1, ?2, ?3)"));
+    NARAD_TRY(auto member, db.prepare("INSERT OR REPLACE INTO member VALUES(?1, ?2)"));
+    NARAD_TRY(auto tombstone, db.prepare("INSERT OR REPLACE INTO tombstone VALUES(?1, ?2)"));
+    NARAD_TRY(auto log, db.prepare("INSERT INTO log VALUES(?1, ?2)"));
+    NARAD_TRY(auto drop_topic, db.prepare("DELETE FROM topic WHERE name = ?1"));
+    NARAD_TRY(auto drop_assignments, db.prepare("DELETE FROM assignment WHERE topic = ?1"));
+    NARAD_TRY(auto drop_schemas, db.prepare("DELETE FROM topic_schema WHERE topic = ?1"));
+    NARAD_TRY(auto drop_member, db.prepare("DELETE FROM member WHERE id = ?1"));
+    NARAD_TRY(auto drop_tombstone, db.prepare("DELETE FROM tombstone WHERE id = ?1"));
+    NARAD_TRY(auto trim_log, db.prepare("DELETE FROM log WHERE idx <= ?1"));
+    return Statements{std::move(summary),      std::move(topic),       std::move(assignment),
+                      std::move(schema),       std::move(member),      std::move(tombstone),
+                      std::move(log),          std::move(drop_topic),  std::move(drop_assignments),
+                      std::move(drop_schemas), std::move(drop_member), std::move(drop_tombstone),
+                      std::move(trim_log)};
+  }
+};
+
+// What to say when the file cannot be believed: what, why, and what to do.
+Error damaged(const std::string& path, const Error& why) {
+  return Error(Errc::data_loss,
+               cat("metastore: ", path, " is damaged: ", why.text(),
+                   ". Nothing was changed, and messages in topics/ and ingress/ are untouched. See "
+                   "what is wrong with: narad fsck --quick ",
+                   parent_path(parent_path(path)),
+                   ". Then put back a copy of the metastore directory and start again"),
+               why.os_errno());
+}
+
+Result<void> check_version(sqlite::Database& db) {
+  NARAD_TRY(auto version, db.query_int64("PRAGMA user_version"));
+  if (version == kFormatVersion) return ok();
+  return Error(Errc::internal,
+               cat("metastore: ", db.path(), " has format ", version, "; this release reads ",
+                   kFormatVersion, ". Nothing was changed. Start the release that wrote it"));
+}
+
+Error inconsistent(std::string text) { return Error(Errc::data_loss, std::move(text)); }
+
+Result<void> load_summary(sqlite::Database& db, State& state) {
+  NARAD_TRY(auto rows, db.prepare("SELECT doc FROM summary"));
+  NARAD_TRY(bool found, rows.step());
+  if (!found) return inconsistent("the summary row is missing");
+  NARAD_TRY(decode_summary(rows.text(0), state));
+  return ok();
+}
+
+Result<void> load_topics(sqlite::Database& db, State& state) {
+  NARAD_TRY(auto topics, db.prepare("SELECT name, doc FROM topic ORDER BY name"));
+  NARAD_TRY(auto assignments, db.prepare("SELECT partition, doc FROM assignment WHERE topic = ?1 "
+                                         "ORDER BY partition"));
+  NARAD_TRY(auto schemas, db.prepare("SELECT version, doc FROM topic_schema WHERE topic = ?1 "
+                                     "ORDER BY version"));
+  std::uint64_t assignments_seen = 0, schemas_seen = 0;
+  for (;;) {
+    NARAD_TRY(bool more, topics.step());
+    if (!more) break;
+    NARAD_TRY(auto decoded, decode_topic(topics.text(1)));
+    if (decoded.topic.name != topics.text(0)) {
+      return inconsistent(cat("topic ", topics.text(0), " holds the row of ", decoded.topic.name));
+    }
+    TopicRow row;
+    row.topic = std::move(decoded.topic);
+    row.changed_at = decoded.changed_at;
+    assignments.reset();
+    assignments.bind(1, row.topic.name);
+    for (;;) {
+      NARAD_TRY(bool next, assignments.step());
+      if (!next) break;
+      if (assignments.uint64(0) != row.assignments.size()) break;  // a gap: found out below
+      NARAD_TRY(auto assignment, decode_assignment(assignments.text(1)));
+      row.assignments.push_back(std::move(assignment));
+    }
+    if (row.assignments.size() != row.topic.partitions) {
+      return inconsistent(cat("topic ", row.topic.name, " has ", row.topic.partitions,
+                              " partitions, but assignments for the first ",
+                              row.assignments.size()));
+    }
+    schemas.reset();
+    schemas.bind(1, row.topic.name);
+    for (;;) {
+      NARAD_TRY(bool next, schemas.step());
+      if (!next) break;
+      NARAD_TRY(auto schema, decode_schema(schemas.text(1)));
+      if (schema.version != row.schemas.size() + 1) {
+        return inconsistent(
+            cat("topic ", row.topic.name, " lacks a schema version before ", schema.version));
+      }
+      row.schemas.push_back(std::make_shared<const SchemaVersion>(std::move(schema)));
+    }
+    assignments_seen += row.assignments.size();
+    schemas_seen += row.schemas.size();
+    state.topics.put(std::make_shared<const TopicRow>(std::move(row)));
+  }
+  NARAD_TRY(auto assignment_rows, db.query_int64("SELECT count(*) FROM assignment"));
+  NARAD_TRY(auto schema_rows, db.query_int64("SELECT count(*) FROM topic_schema"));
+  if (static_cast<std::uint64_t>(assignment_rows) != assignments_seen ||
+      static_cast<std::uint64_t>(schema_rows) != schemas_seen) {
+    return inconsistent("there are assignments or schemas without their topic");
+  }
+  return ok();
+}
+
+Result<void> load_members(sqlite::Database& db, State& state) {
+  NARAD_TRY(auto members, db.prepare("SELECT doc FROM member ORDER BY id"));
+  for (;;) {
+    NARAD_TRY(bool more, members.step());
+    if (!more) break;
+    NARAD_TRY(auto member, decode_member(members.text(0)));
+    state.members.put(std::make_shared<const Member>(std::move(member)));
+  }
+  NARAD_TRY(auto tombstones, db.prepare("SELECT doc FROM tombstone ORDER BY id"));
+  for (;;) {
+    NARAD_TRY(bool more, tombstones.step());
+    if (!more) break;
+    NARAD_TRY(auto tombstone, decode_tombstone(tombstones.text(0)));
+    state.tombstones.put(std::make_shared<const Tombstone>(std::move(tombstone)));
+  }
+  return ok();
+}
+
+Result<State> load(sqlite::Database& db) {
+  State state;
+  NARAD_TRY(load_summary(db, state));
+  NARAD_TRY(load_topics(db, state));
+  NARAD_TRY(load_members(db, state));
+  NARAD_TRY(auto last, db.query_int64("SELECT coalesce(max(idx), 0) FROM log"));
+  if (static_cast<std::uint64_t>(last) != state.applied.value()) {
+    return inconsistent(cat("the log ends at entry ", last, ", the rows at entry ", state.applied));
+  }
+  return state;
+}
+
+Result<void> write_topic(Statements& sql, const TopicRow* before, const TopicRow* after) {
+  const std::string& name = after != nullptr ? after->topic.name : before->topic.name;
+  // Another life of the name shares nothing with the one before.
+  if (before != nullptr && after != nullptr &&
+      before->topic.incarnation != after->topic.incarnation) {
+    NARAD_TRY(sql.drop_assignments.run(name));
+    NARAD_TRY(sql.drop_schemas.run(name));
+    before = nullptr;
+  }
+  if (after == nullptr) {
+    // Deleted by a committed entry whose effect this is.
+    NARAD_TRY(sql.drop_topic.run(name));
+    NARAD_TRY(sql.drop_assignments.run(name));
+    NARAD_TRY(sql.drop_schemas.run(name));
+    return ok();
+  }
+  NARAD_TRY(sql.topic.run(name, encode_topic(after->topic, after->changed_at)));
+  for (std::size_t p = 0; p < after->assignments.size(); ++p) {
+    if (before != nullptr && p < before->assignments.size() &&
+        before->assignments[p] == after->assignments[p]) {
+      continue;
+    }
+    NARAD_TRY(sql.assignment.run(name, static_cast<std::uint64_t>(p),
+                                 encode_assignment(after->assignments[p])));
+  }
+  // Versions are only ever added.
+  const std::size_t known = before != nullptr ? before->schemas.size() : 0;
+  for (std::size_t i = known; i < after->schemas.size(); ++i) {
+    NARAD_TRY(sql.schema.run(name, after->schemas[i]->version, encode_schema(*after->schemas[i])));
+  }
+  return ok();
+}
+
+Result<void> write_difference(Statements& sql, const State& before, const State& after) {
+  std::optional<Error> failure;
+  const auto note = [&](Result<void> r) {
+    if (!r && !failure) failure.emplace(r.error());
+  };
+  before.topics.diff(after.topics, [&](const TopicRow* a, const TopicRow* b) {
+    if (!failure) note(write_topic(sql, a, b));
+  });
+  before.members.diff(after.members, [&](const Member* a, const Member* b) {
+    if (failure) return;
+    note(b != nullptr ? sql.member.run(b->id, encode_member(*b)) : sql.drop_member.run(a->id));
+  });
+  before.tombstones.diff(after.tombstones, [&](const Tombstone* a, const Tombstone* b) {
+    if (failure) return;
+    note(b != nullptr ? sql.tombstone.run(b->id, encode_tombstone(*b))
+                      : sql.drop_tombstone.run(a->id));
+  });
+  if (failure) return *failure;
+  return sql.summary.run(encode_summary(after));
+}
+
+}  // namespace
+
+struct Store::Impl {
+  sqlite::GenerationStore generations;
+  sqlite::Database db;
+  std::optional<Statements> sql;
+
+  Impl(sqlite::GenerationStore g, sqlite::Database d)
+      : generations(std::move(g)), db(std::move(d)) {}
+};
+
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::~Store() = default;
+
+Result<Store::Opened> Store::open(FileSystem& fs, const std::string& directory) {
+  NARAD_TRY(make_directories(fs, directory));
+  auto generations = sqlite::GenerationStore::open(fs, directory, {std::string(kName)});
+  if (!generations) {
+    if (generations.error().code() != Errc::data_loss) return generations.error();
+    return damaged(join_path(directory, "CURRENT"), generations.error());
+  }
+  sqlite::GenerationStore& store = generations.value();
+  const sqlite::Options options{sqlite::OpenAs::create, sqlite::Synchronous::full, 1000};
+  if (!store.has(kName)) {
+    NARAD_TRY(auto db,
+              store.create_database(kName, options, [](sqlite::Database& fresh) -> Result<void> {
+                NARAD_TRY(fresh.exec(kSchema));
+                NARAD_TRY(auto summary, fresh.prepare("INSERT INTO summary VALUES(1, ?1)"));
+                return summary.run(encode_summary(State{}));
+              }));
+    auto impl = std::make_unique<Impl>(std::move(store), std::move(db));
+    NARAD_TRY(auto sql, Statements::prepare(impl->db));
+    impl->sql.emplace(std::move(sql));
+    return Opened{std::unique_ptr<Store>(new Store(std::move(impl))), State{}};
+  }
+  const std::string path = store.path(kName);
+  const auto explain = [&](const Error& e) {
+    return e.code() == Errc::data_loss ? damaged(path, e) : e.with_context("metastore");
+  };
+  auto db = store.open_database(kName, options);
+  if (!db) return explain(db.error());
+  if (auto sound = db.value().quick_check(); !sound) return explain(sound.error());
+  NARAD_TRY(check_version(db.value()));
+  auto state = load(db.value());
+  if (!state) return explain(state.error());
+  auto impl = std::make_unique<Impl>(std::move(store), std::move(db.value()));
+  NARAD_TRY(auto sql, Statements::prepare(impl->db));
+  impl->sql.emplace(std::move(sql));
+  return Opened{std::unique_ptr<Store>(new Store(std::move(impl))), std::move(state.value())};
+}
+
+Result<void> Store::commit(const State& before, const State& after,
+                           const std::vector<LogEntry>& entries) {
+  NARAD_ASSERT(!entries.empty());
+  NARAD_ASSERT(entries.front().index > before.applied);
+  NARAD_ASSERT(entries.back().index == after.applied);
+  Statements& sql = *impl_->sql;
+  NARAD_TRY(auto transaction, sqlite::Transaction::begin(impl_->db));
+  for (const LogEntry& entry : entries) {
+    NARAD_TRY(sql.log.run(entry.index, as_bytes(entry.command)));
+  }
+  NARAD_TRY(write_difference(sql, before, after));
+  // The rows of this same transaction hold what these entries did.
+  if (after.applied.value() > kLogEntriesKept) {
+    NARAD_TRY(sql.trim_log.run(after.applied.value() - kLogEntriesKept));
+  }
+  return transaction.commit();
+}
+
+bool Store::sync_failed() const { return impl_->db.sync_failed(); }
+
+Result<std::vector<LogEntry>> Store::entries(RaftIndex after) {
+  NARAD_TRY(auto rows,
+            impl_->db.prepare("SELECT idx, command FROM log WHERE idx > ?1 ORDER BY idx"));
+  rows.bind(1, after);
+  std::vector<LogEntry> out;
+  for (;;) {
+    NARAD_TRY(bool more, rows.step());
+    if (!more) return out;
+    out.push_back({RaftIndex(rows.uint64(0)), to_text(rows.blob(1))});
+  }
+}
+
+Result<void> Store::close() {
+  impl_->sql.reset();
+  std::vector<sqlite::Database> open;
+  open.push_back(std::move(impl_->db));
+  return impl_->generations.close_clean(std::move(open));
+}
+
+}  // namespace narad::metastore
