@@ -23,6 +23,7 @@ Event::~Event() {
 }
 
 void Event::notify_all() {
+  ++notified_;
   auto tickets = std::exchange(tickets_, {});
   for (auto ticket : tickets) env_.parking.unpark(ticket);
 }
@@ -35,10 +36,16 @@ Task<void> Event::wait() {
   return park(env_, tickets_);
 }
 
+// operator|| starts its operands only later, through the executor: a notification that comes before
+// the wait is parked must not be lost.
+Task<void> Event::wait_unless_notified_since(std::uint64_t count) {
+  if (notified_ == count) co_await wait();
+}
+
 Task<bool> Event::wait_for(Nanos delay) {
   using namespace asio::experimental::awaitable_operators;
   if (delay <= Nanos(0)) co_return false;
-  auto first = co_await (wait() || sleep_for(env_, delay));
+  auto first = co_await (wait_unless_notified_since(notified_) || sleep_for(env_, delay));
   co_return first.index() == 0;
 }
 

@@ -20,13 +20,16 @@ class Event {
   //   while (!ready()) co_await event.wait();
   void notify_all();
   Task<void> wait();
-  // True if notified, false once `delay` has passed.
+  // True if notified (from the moment of this call on), false once `delay` has passed.
   Task<bool> wait_for(Nanos delay);
   std::size_t waiters() const { return tickets_.size(); }
 
  private:
+  Task<void> wait_unless_notified_since(std::uint64_t count);
+
   Env& env_;
   std::vector<Parking::Ticket> tickets_;
+  std::uint64_t notified_ = 0;  // calls of notify_all()
 };
 
 class Mutex {
