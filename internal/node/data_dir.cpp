@@ -45,7 +45,8 @@ Result<Identity> parse_identity(const std::string& path, ByteView content) {
   Identity identity;
   identity.node_id = std::string(node_id->get_string());
   identity.cluster_id = *cluster;
-  if (created != nullptr && created->is_int64()) identity.created_at = UnixMillis(created->get_int64());
+  if (created != nullptr && created->is_int64())
+    identity.created_at = UnixMillis(created->get_int64());
   if (disks == nullptr || !disks->is_array()) return damaged(path, "no disks");
   for (const auto& id : disks->get_array()) {
     if (!id.is_string() || !parse_hex16(std::string_view(id.get_string()))) {
@@ -134,7 +135,8 @@ Result<std::unique_ptr<DataDir>> DataDir::open(FileSystem& fs, Random& random, U
   NARAD_TRY(bool locked, dir->lock_->try_lock());
   if (!locked) {
     std::string holder = "another process";
-    if (auto content = read_file(fs, lock_path, kSmallFileBytesMax); content && !content.value().empty()) {
+    if (auto content = read_file(fs, lock_path, kSmallFileBytesMax);
+        content && !content.value().empty()) {
       holder = to_text(content.value());
       while (!holder.empty() && (holder.back() == '\n' || holder.back() == '\0')) holder.pop_back();
     }
@@ -163,7 +165,8 @@ Result<std::unique_ptr<DataDir>> DataDir::open(FileSystem& fs, Random& random, U
     NARAD_TRY(bool used, holds_anything(fs, dir->root_));
     if (used) {
       return Error(Errc::data_loss,
-                   cat(identity_path, " is missing, but the directory holds data. It names this "
+                   cat(identity_path,
+                       " is missing, but the directory holds data. It names this "
                        "node and must not be guessed: restore it from a backup, or start with an "
                        "empty data directory."));
     }
@@ -245,8 +248,9 @@ Result<void> make_topic_directory(FileSystem& fs, const Disk& disk, const std::s
   auto present = read_topic_incarnation(fs, path);
   if (present) {
     if (present.value() == incarnation) return ok();
-    return Error(Errc::conflict, cat(path, " belongs to incarnation ", to_hex16(present.value().value()),
-                                     " of the topic, not ", to_hex16(incarnation.value())));
+    return Error(Errc::conflict,
+                 cat(path, " belongs to incarnation ", to_hex16(present.value().value()),
+                     " of the topic, not ", to_hex16(incarnation.value())));
   }
   if (present.error().code() != Errc::not_found) return present.error();
   NARAD_TRY(make_directories(fs, path));
@@ -300,8 +304,10 @@ Result<void> delete_topic_data(FileSystem& fs, const Disk& disk, const std::stri
     return present.error();
   }
   if (present.value() != incarnation) return ok();
-  NARAD_TRY(std::string moved, move_topic(fs, disk, topic, ".deleted", to_hex16(incarnation.value())));
-  // Proof: the caller saw the deletion of this very incarnation applied, and the directory carried it.
+  NARAD_TRY(std::string moved,
+            move_topic(fs, disk, topic, ".deleted", to_hex16(incarnation.value())));
+  // Proof: the caller saw the deletion of this very incarnation applied, and the directory carried
+  // it.
   NARAD_TRY(remove_tree(fs, moved));
   return fs.sync_dir(parent_path(moved));
 }

@@ -1,7 +1,7 @@
 #pragma once
-// The data directory of one node: who may use it (LOCK), whose it is (node.json), which disks belong
-// to it (disk.id on each), and where things lie in it (storage.md, "Data directory"). Synchronous:
-// run inside a blocking job, or before the loop starts.
+// The data directory of one node: who may use it (LOCK), whose it is (node.json), which disks
+// belong to it (disk.id on each), and where things lie in it (storage.md, "Data directory").
+// Synchronous: run inside a blocking job, or before the loop starts.
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,9 +38,9 @@ struct DataDirOptions {
 class DataDir {
  public:
   // Locks the directory, reads or creates node.json and disk.id files, and makes the fixed
-  // subdirectories. Errors: unavailable if another process holds LOCK (the text names it); conflict if
-  // node.json names another node id; data_loss if node.json is damaged. Nothing is changed on error
-  // but directories and the lock file that were missing.
+  // subdirectories. Errors: unavailable if another process holds LOCK (the text names it); conflict
+  // if node.json names another node id; data_loss if node.json is damaged. Nothing is changed on
+  // error but directories and the lock file that were missing.
   static Result<std::unique_ptr<DataDir>> open(FileSystem& fs, Random& random, UnixMillis now,
                                                const DataDirOptions& options);
 
@@ -76,8 +76,8 @@ Result<void> make_topic_directory(FileSystem& fs, const Disk& disk, const std::s
 // every byte. `incarnation` empty if unknown.
 Result<std::string> set_aside_topic(FileSystem& fs, const Disk& disk, const std::string& topic);
 
-// Removes the data of a deleted topic: the directory is first renamed into .deleted/, so that a crash
-// half-way is finished by finish_deletes(). REQUIRES (proof): the deletion of exactly this
+// Removes the data of a deleted topic: the directory is first renamed into .deleted/, so that a
+// crash half-way is finished by finish_deletes(). REQUIRES (proof): the deletion of exactly this
 // incarnation has been applied by the metastore, behind a barrier. Does nothing if the directory is
 // absent or belongs to another incarnation.
 Result<void> delete_topic_data(FileSystem& fs, const Disk& disk, const std::string& topic,

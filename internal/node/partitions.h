@@ -1,0 +1,114 @@
+#pragma once
+// The open partitions of a node: opens them on first use, keeps log and delivery together, closes
+// idle ones, and removes those of deleted topics. Lives on the node's loop.
+//
+// One lock per topic name orders opening, closing and removing of its partitions; other topics are
+// never held up by it. Whoever works with a partition holds a Pin: a pinned partition is not closed
+// for idleness.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "internal/delivery/delivery.h"
+#include "internal/metastore/metastore.h"
+#include "internal/node/data_dir.h"
+#include "internal/partition/partition.h"
+#include "pkg/async/event.h"
+
+namespace narad::node {
+
+struct OpenPartition {
+  TopicPartition id;
+  Incarnation incarnation{0};
+  std::string directory;
+  std::shared_ptr<Partition> log;
+  std::shared_ptr<delivery::Delivery> delivery;
+  Nanos last_used{0};
+  std::uint32_t pins = 0;
+};
+
+// Keeps a partition open while it lives. Movable; on the loop only.
+class [[nodiscard]] Pin {
+ public:
+  Pin() = default;
+  Pin(std::shared_ptr<OpenPartition> partition, const Clock& clock);
+  Pin(Pin&& other) noexcept = default;
+  Pin& operator=(Pin&& other) noexcept;
+  ~Pin() { release(); }
+  OpenPartition* operator->() const { return partition_.get(); }
+  const std::shared_ptr<OpenPartition>& shared() const { return partition_; }
+
+ private:
+  void release();
+  std::shared_ptr<OpenPartition> partition_;
+  const Clock* clock_ = nullptr;
+};
+
+struct PartitionsOptions {
+  std::string node_id;
+  seglog::Knobs log;
+  Nanos idle_close{0};                         // 0: never
+  std::uint64_t read_ahead_bytes = 64u << 20;  // of all deliveries together
+  std::size_t cache_bytes = 128u << 20;        // of recent records, of all partitions together
+};
+
+enum class OpenFor : std::uint8_t {
+  read,    // a partition never used has nothing to read: not_found
+  commit,  // marks it used (a metastore entry) and creates it if it never was
+};
+
+class Partitions {
+ public:
+  // `data` and `metastore` outlive this.
+  Partitions(Env& env, PartitionsOptions options, const DataDir& data,
+             metastore::Proposer& metastore);
+  ~Partitions();  // REQUIRES: close_all() has returned, or nothing was opened
+
+  // Errors: not_found (no such topic or partition, or never used and opened for reading), gone
+  // (another incarnation), not_owner, unavailable (not assigned yet; the disk or the directory of a
+  // used partition is missing: `data_missing`; closing; or what opening met).
+  Task<Result<Pin>> open(TopicPartition id, Incarnation incarnation, OpenFor purpose);
+
+  // The waiters of all partitions of a topic.
+  std::shared_ptr<delivery::Waiters> topic_waiters(const std::string& topic);
+
+  // What is open now, in order. Pointers stay valid; the partitions may close.
+  std::vector<std::shared_ptr<OpenPartition>> open_now() const;
+
+  // Closes the open partitions of that incarnation and removes its data from every disk.
+  // REQUIRES (proof): the metastore applied the deletion of this incarnation.
+  Task<Result<void>> remove_topic(std::string topic, Incarnation incarnation);
+
+  // Closes what nobody has used for the idle time; answers how many.
+  Task<std::size_t> close_idle();
+  Task<void> close_all();
+
+ private:
+  struct TopicSlot {
+    explicit TopicSlot(Env& env) : lock(env), waiters(std::make_shared<delivery::Waiters>()) {}
+    Mutex lock;
+    std::shared_ptr<delivery::Waiters> waiters;
+  };
+
+  std::shared_ptr<TopicSlot> topic_slot(const std::string& topic);
+  // The row of the partition, or the error of open().
+  Result<Assignment> check(const TopicPartition& id, Incarnation incarnation) const;
+  Task<Result<void>> mark_used(TopicPartition id, Assignment row);
+  Task<Result<std::shared_ptr<OpenPartition>>> open_files(TopicPartition id, Assignment row,
+                                                          std::shared_ptr<TopicSlot> slot);
+  // Closes one that is not in the map any more.
+  Task<void> close(std::shared_ptr<OpenPartition> partition);
+
+  Env& env_;
+  PartitionsOptions options_;
+  const DataDir& data_;
+  metastore::Proposer& metastore_;
+  std::shared_ptr<delivery::ReadAheadBudget> read_ahead_;
+  std::shared_ptr<CacheBudget> cache_;
+  std::map<TopicPartition, std::shared_ptr<OpenPartition>> open_;
+  std::map<std::string, std::shared_ptr<TopicSlot>> topics_;
+  bool closing_ = false;
+};
+
+}  // namespace narad::node

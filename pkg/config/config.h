@@ -1,0 +1,129 @@
+#pragma once
+// The settings of a node: defaults, then the JSON file, then the environment, then flags; each
+// layer overrides the one before, and then everything is validated together (http-api section 4).
+// Pure: the file's text, the environment and the flags are passed in.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/result.h"
+#include "pkg/base/text.h"
+
+namespace narad {
+
+struct ClusterPeer {
+  std::string id;
+  std::string addr;  // host:port
+  friend bool operator==(const ClusterPeer&, const ClusterPeer&) = default;
+};
+
+// Field comments: meaning where the name does not say it. Defaults are those of the contract.
+struct Config {
+  struct Http {
+    // Before users exist the default is loopback (decisions.md, "before users exist").
+    std::string addr = "127.0.0.1:7942";
+    std::string pprof_addr;  // accepted, ignored, warned about once
+    Nanos read_timeout = std::chrono::seconds(10);
+    Nanos write_timeout = std::chrono::seconds(30);
+    Nanos idle_timeout = std::chrono::seconds(60);
+    Nanos shutdown_grace = std::chrono::seconds(10);
+    Nanos max_consume_wait = std::chrono::seconds(10);  // 0: a ceiling of 30 s
+    std::uint32_t max_connections = 10'000;
+    std::uint64_t max_header_bytes = 65'536;
+    std::uint64_t max_batch_bytes = 16u << 20;
+    std::string tls_cert_file;
+    std::string tls_key_file;
+  } http;
+  struct Cluster {
+    std::string addr = ":7943";
+    std::string node_id;  // empty: node.json, or the host name
+    std::vector<ClusterPeer> peers;
+    std::vector<std::string> initial_members;
+    std::string secret;  // NARAD_CLUSTER_SECRET only
+  } cluster;
+  struct Storage {
+    std::string data_dir = "data";
+    std::vector<std::string> data_dirs;  // further disks for partitions
+    std::string codec = "none";          // none, zstd
+    std::string compression_level = "fastest";
+    std::int64_t idle_log_eviction_ms = 1'800'000;  // 0: off
+  } storage;
+  struct Ingress {
+    std::uint64_t max_backlog_bytes = 10ull << 30;
+  } ingress;
+  struct Topics {
+    std::uint32_t default_partitions = 3;
+    std::uint32_t max_partitions = 108;
+    std::int64_t default_retention_age_ms = 604'800'000;
+    std::int64_t default_visibility_timeout_ms = 30'000;
+    std::int64_t default_max_in_flight_per_partition = 1024;
+    std::int64_t default_max_acked_ahead_per_partition = 1024;
+  } topic;
+  struct Fanout {
+    std::uint32_t max_batch_records = 4096;
+    std::uint64_t max_batch_bytes = 4u << 20;
+    std::uint32_t linger_ms = 25;
+  } fanout;
+  struct Moves {
+    std::uint64_t max_bytes_per_second = 0;  // 0: no limit
+  } moves;
+  struct Limits {
+    std::uint64_t requests_per_second = 0;  // per user; 0: no limit
+    std::uint64_t bytes_per_second = 0;
+  } limits;
+  struct Log {
+    std::string level = "info";   // debug, info, warn, error
+    std::string format = "json";  // json, text
+  } log;
+  struct Security {
+    bool enabled = true;
+    std::string cluster_tls_cert_file;
+    std::string cluster_tls_key_file;
+    std::string cluster_tls_ca_file;
+    std::string admin_password;  // NARAD_ADMIN_PASSWORD only
+    // Said explicitly by file, environment or flag (a non-loopback address needs that until users
+    // exist).
+    bool enabled_given = false;
+  } security;
+  struct Audit {
+    std::string file;
+  } audit;
+  // Time constants, for tests only: refused unless `--dev` or NARAD_TESTING=1.
+  struct Timing {
+    Nanos retention_check = std::chrono::seconds(60);
+    Nanos idle_check = std::chrono::seconds(60);
+    Nanos hwm_sync = std::chrono::seconds(5);
+    Nanos dispatch_retry = std::chrono::seconds(1);
+    Nanos dispatch_grace = std::chrono::seconds(3);
+    Nanos ingress_retry = std::chrono::seconds(1);
+  } timing;
+};
+
+struct ConfigInput {
+  std::optional<std::string> file_text;    // content of --config
+  std::string file_name;                   // for messages
+  std::map<std::string, std::string> env;  // a variable that is set but empty counts
+  std::vector<std::pair<std::string, std::string>>
+      flags;         // (JSON path, value as in the environment)
+  bool dev = false;  // --dev: `timing.*` is allowed
+};
+
+// All problems together, one a line, each beginning with "config: "; invalid_argument.
+Result<Config> load_config(const ConfigInput& input);
+
+// zstd level of storage.compression_level: fastest 1, default 3, better 7, best 11.
+int compression_level_of(const Config::Storage& storage);
+
+// Every setting: JSON path, environment variable (empty if none) and default, for `--help`, the
+// manual page and the test that holds documentation and code together.
+struct SettingInfo {
+  std::string path;
+  std::string env;
+  std::string default_value;
+};
+std::vector<SettingInfo> describe_settings();
+
+}  // namespace narad
