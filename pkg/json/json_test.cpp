@@ -79,7 +79,7 @@ TEST(JsonCheck, ErrorNamesPlaceAndReason) {
 
 TEST(JsonQuote, EscapesWhatJsonDemands) {
   EXPECT_EQ(quote("a\"b\\c/\b\f\n\r\t\x01\x1f\x7f"),
-            "\"a\\\"b\\\\c/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\"");
+            "\"a\\\"b\\\\c/\\u0008\\u000c\\n\\r\\t\\u0001\\u001f\x7f\"");
   EXPECT_EQ(quote("<\xE2\x82\xAC\xF0\x9F\x98\x80>"), "\"<\xE2\x82\xAC\xF0\x9F\x98\x80>\"");
   EXPECT_EQ(quote(std::string_view("\0", 1)), "\"\\u0000\"");
 }
