@@ -65,24 +65,26 @@ void TaskGroup::spawn(const char* name, Task<void> task) {
 
   struct Membership {
     std::shared_ptr<State> state;
-    std::shared_ptr<State::Child> child;
-    Membership(std::shared_ptr<State> s, std::shared_ptr<State::Child> c)
-        : state(std::move(s)), child(std::move(c)) {}
+    std::list<std::shared_ptr<State::Child>>::iterator
+        place;  // a list: ten thousand sessions leave
+    Membership(std::shared_ptr<State> s, std::list<std::shared_ptr<State::Child>>::iterator p)
+        : state(std::move(s)), place(p) {}
     Membership(Membership&&) = default;
     Membership(const Membership&) = delete;
     ~Membership() {
       if (!state) return;
-      state->children.remove(child);
+      state->children.erase(place);
       if (state->children.empty()) state->changed.notify_all();
     }
   };
-  auto done = [member = Membership(state_, child)](std::exception_ptr error) {
-    if (!error || is_cancellation(error)) return;
-    Env& env = member.state->env;
-    const std::string what = describe(error);
-    NARAD_LOG_ERROR(env.log, "task failed", {"task", member.child->name}, {"error", what});
-    env.process.exit(kExitFailure, cat("task ", member.child->name, " failed: ", what));
-  };
+  auto done =
+      [member = Membership(state_, std::prev(state_->children.end()))](std::exception_ptr error) {
+        if (!error || is_cancellation(error)) return;
+        Env& env = member.state->env;
+        const std::string what = describe(error);
+        NARAD_LOG_ERROR(env.log, "task failed", {"task", (*member.place)->name}, {"error", what});
+        env.process.exit(kExitFailure, cat("task ", (*member.place)->name, " failed: ", what));
+      };
   asio::co_spawn(state_->env.executor, std::move(task),
                  asio::bind_cancellation_slot(child->signal.slot(), std::move(done)));
 }
