@@ -48,6 +48,7 @@ struct Request {
   std::string target;  // origin form, still encoded: "/v1/topics/a%20b?limit=1"
   Headers headers;
   std::string body;                      // whole, chunked coding removed
+  bool body_too_large = false;           // see RouteOptions::handler_refuses_large; body is empty
   std::shared_ptr<const Endpoint> peer;  // never null in a handler
   RouteMatch match;                      // filled by the admission callback (server.h) with Router
 

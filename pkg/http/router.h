@@ -24,6 +24,10 @@ struct RouteOptions {
   // The handler is cancelled when the client hangs up while it runs (long polls). Leave off for
   // handlers that must run to their end.
   bool cancel_when_gone = false;
+  // A body over the limit does not end in 413 by the server: the handler is called with
+  // Request::body_too_large set and an empty body, so that it can put 413 at its place among other
+  // refusals. The connection is closed after its answer.
+  bool handler_refuses_large = false;
 };
 
 struct Route {
@@ -68,7 +72,7 @@ class Router {
   std::vector<std::unique_ptr<Route>> routes_;
 };
 
-// "/a//b/../c/" -> "/a/c/". Works on the encoded form, as %2E is not a dot segment.
+// "/a//b/../c/" -> "/a/c/". Works on the encoded form: %2E is no dot segment.
 std::string clean_path(std::string_view path);
 
 }  // namespace narad::http

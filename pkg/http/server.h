@@ -34,7 +34,8 @@ struct ServerOptions {
 // What the admission callback decides once the headers are there.
 struct Admission {
   std::uint64_t body_bytes_max = std::uint64_t{1} << 20;
-  bool cancel_when_gone = false;
+  bool cancel_when_gone = false;       // as in RouteOptions
+  bool handler_refuses_large = false;  // as in RouteOptions
 };
 // Called on the loop with everything but the body; may fill request.match. Must not block.
 using Admit = std::function<Admission(Request& request)>;
