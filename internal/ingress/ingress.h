@@ -30,8 +30,9 @@ struct Options {
   std::uint32_t disk_reserve_percent = 5;         // of the disk, never written into
   Nanos open_retry = std::chrono::seconds(10);    // when opening failed for a passing reason
   Nanos refusal_retry = std::chrono::seconds(1);  // when a write failed
-  Nanos checkpoint_interval = std::chrono::milliseconds(200);  // between stores of the checkpoint
-  Nanos idle_shrink = std::chrono::seconds(1);  // an idle, handed-over WAL is cut below 1 MiB
+  // Between stores of the checkpoint; an idle, handed-over WAL is cut below 1 MiB after two of
+  // them.
+  Nanos checkpoint_interval = std::chrono::seconds(1);
 };
 
 enum class State : std::uint8_t {
@@ -54,6 +55,7 @@ struct Stats {
   std::uint64_t refused = 0;       // records answered with an error
   std::uint64_t groups = 0;        // syncs that made records durable
   std::uint64_t disk_reads = 0;    // jobs that read records back from disk
+  std::uint64_t shrinks = 0;       // times an idle WAL was cut below 1 MiB
   std::uint64_t checkpoint_failures = 0;
 };
 
