@@ -1,8 +1,22 @@
 #include "pkg/async/task.h"
 
+#include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
 
 namespace narad {
+
+bool is_cancellation(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const boost::system::system_error& e) {
+    return e.code() == asio::error::operation_aborted;
+  } catch (const asio::multiple_exceptions& e) {
+    return is_cancellation(e.first_exception());
+  } catch (...) {
+    return false;
+  }
+}
 
 Task<void> sleep_for(Env& env, Nanos delay) {
   co_await asio::async_initiate<const asio::use_awaitable_t<>&, void(error_code)>(

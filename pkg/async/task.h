@@ -7,6 +7,7 @@
 // changed; name a temporary before a co_await, then move it.
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -17,6 +18,10 @@ namespace narad {
 
 template <class T = void>
 using Task = asio::awaitable<T>;
+
+// Whether `error` is how a cancelled task ends: operation_aborted, also from within operator|| and
+// with_timeout, which wrap what their operands throw.
+bool is_cancellation(const std::exception_ptr& error);
 
 // Suspends for `delay` of the mono clock.
 Task<void> sleep_for(Env& env, Nanos delay);

@@ -45,16 +45,6 @@ std::string describe(const std::exception_ptr& error) {
   }
 }
 
-bool is_cancellation(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const boost::system::system_error& e) {
-    return e.code() == asio::error::operation_aborted;
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 void TaskGroup::spawn(const char* name, Task<void> task) {

@@ -27,6 +27,13 @@ std::string_view name_of(LogLevel level) {
   return "INFO";
 }
 
+// The compiler is called from the build directory.
+std::string_view source_path(const char* file) {
+  std::string_view path = file;
+  while (path.starts_with("../")) path.remove_prefix(3);
+  return path;
+}
+
 // Not every number of C++ is one of JSON: "nan" and "inf" are quoted.
 bool is_plain(const LogField& field) {
   if (!field.is_number) return false;
@@ -53,7 +60,7 @@ std::string format_json(const LogRecord& record, const std::string& time) {
   out += "\",\"level\":\"";
   out += name_of(record.level);
   out += "\",\"source\":{\"file\":";
-  append_json_string(out, record.file);
+  append_json_string(out, source_path(record.file));
   out += ",\"line\":";
   out += std::to_string(record.line);
   out += "},\"msg\":";
@@ -73,7 +80,7 @@ std::string format_json(const LogRecord& record, const std::string& time) {
 
 std::string format_text(const LogRecord& record, const std::string& time) {
   std::string out = cat("time=", time, " level=", name_of(record.level), " source=");
-  append_text_value(out, cat(record.file, ":", record.line));
+  append_text_value(out, cat(source_path(record.file), ":", record.line));
   out += " msg=";
   append_text_value(out, record.message);
   for (const LogField& field : record.fields) {

@@ -15,7 +15,7 @@ using Format = LogOptions::Format;
 constexpr UnixMillis kTime{1'767'323'045'678};
 
 LogRecord record(LogLevel level, std::string_view message, std::vector<LogField> fields) {
-  return LogRecord{level, message, std::move(fields), "pkg/x.cpp", 7};
+  return LogRecord{level, message, std::move(fields), "../../pkg/x.cpp", 7};
 }
 
 TEST(LogLine, Json_HasTimeLevelSourceMessageAndFields) {

@@ -159,6 +159,31 @@ TEST(RealTimers, EndlessDelay_DoesNotOverflow) {
   EXPECT_EQ(runtime.run(main(runtime.env())), 0);
 }
 
+TEST(TaskGroup, StopDuringTimedWaits_IsCancellationNotFailure) {
+  Runtime runtime(quiet());
+  const auto main = [](Env& env) -> Task<int> {
+    Event event(env);
+    TaskGroup group(env);
+    const auto waits = [](Event& e) -> Task<void> {
+      (void)co_await e.wait_for(std::chrono::hours(1));
+    };
+    const auto naps = [](Env& e) -> Task<void> {
+      const auto nap = [](Env& e) -> Task<int> {
+        co_await sleep_for(e, std::chrono::hours(1));
+        co_return 1;
+      };
+      auto slow = nap(e);
+      (void)co_await with_timeout(e, std::chrono::hours(1), std::move(slow));
+    };
+    group.spawn("waits", waits(event));
+    group.spawn("naps", naps(env));
+    co_await sleep_for(env, milliseconds(1));
+    co_await group.stop();
+    co_return 0;
+  };
+  EXPECT_EQ(runtime.run(main(runtime.env())), 0);
+}
+
 TEST(RealBlocking, Jobs_RunOnOtherThreadsAndComeBackToTheLoop) {
   Runtime runtime(quiet());
   const auto main = [](Env& env) -> Task<int> {
