@@ -1,0 +1,58 @@
+#pragma once
+// One `narad serve` of a test, on a port of its own, and the few calls that tests make of it.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cmd/narad/e2e/child.h"
+#include "cmd/narad/e2e/http.h"
+
+namespace narad::e2e {
+
+struct BrokerOptions {
+  std::vector<std::string> args;           // further flags of serve
+  std::map<std::string, std::string> env;  // further environment
+  std::vector<std::string> wrapper;        // for example strace …, in front of the command
+};
+
+class Broker {
+ public:
+  explicit Broker(std::string data_dir, BrokerOptions options = {});
+
+  // Starts the process and waits until it says that it is ready; false (see err()) if it ended
+  // first.
+  bool start();
+  void kill9() { child_->kill9(); }
+  // SIGTERM, and the exit within `limit`.
+  std::optional<Exit> terminate(Duration limit = std::chrono::seconds(10));
+  Child& child() { return *child_; }
+  std::uint16_t port() const { return port_; }
+  std::string why() const { return why_; }  // what it printed instead of becoming ready
+
+  // Creates a topic; fails the test if it is not created.
+  void create_topic(const std::string& name, int partitions);
+
+ private:
+  std::string data_dir_;
+  BrokerOptions options_;
+  std::unique_ptr<Child> child_;
+  std::uint16_t port_ = 0;
+  std::string why_;
+};
+
+// One record as a replay read shows it.
+struct Record {
+  int partition = 0;
+  std::int64_t offset = 0;
+  std::string key;
+  std::string payload;
+};
+// Every record of every partition of a topic, read by replay; offsets are checked to be dense.
+std::vector<Record> read_all(std::uint16_t port, const std::string& topic);
+
+// Waits until the topic's partitions hold `records` records together (the hand-over is done), by
+// asking for the statistics; false after `limit`.
+bool await_records(std::uint16_t port, const std::string& topic, std::int64_t records,
+                   Duration limit);
+
+}  // namespace narad::e2e

@@ -1,0 +1,158 @@
+// The real binary under load, killed: nothing that was answered 202 is lost, nothing is stored
+// twice.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "cmd/narad/e2e/broker.h"
+#include "pkg/base/text.h"
+
+namespace narad::e2e {
+namespace {
+
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// What producers were told, by payload.
+struct Ledger {
+  std::mutex mutex;
+  std::set<std::string> accepted;  // answered 202
+  std::set<std::string> unknown;   // sent, no answer
+  std::atomic<int> acknowledged{0};
+};
+
+// Produces unique messages until the connection breaks.
+void produce_until_dead(std::uint16_t port, const std::string& topic, int worker, int round,
+                        Ledger& ledger) {
+  Http http(port);
+  for (int n = 0;; ++n) {
+    const std::string payload =
+        cat("r", round, "-w", worker, "-n", n, std::string(static_cast<std::size_t>(n % 700), 'x'));
+    auto answer = http.post(cat("/v1/topics/", topic, "/produce?key=k", n % 17), payload);
+    const std::lock_guard lock(ledger.mutex);
+    if (!answer) {
+      ledger.unknown.insert(payload);
+      return;
+    }
+    if (answer->status != 202) return;
+    ledger.accepted.insert(payload);
+    ++ledger.acknowledged;
+  }
+}
+
+TEST(Kill9, UnderLoadAgainAndAgain_LosesAndDoublesNothing) {
+  const int rounds = from_environment("NARAD_KILLS", 30);
+  TempDir dir;
+  Broker broker(dir / "data");
+  Ledger ledger;
+  std::mt19937 random(4711);
+  for (int round = 0; round < rounds; ++round) {
+    ASSERT_TRUE(broker.start()) << broker.why();
+    if (round == 0) broker.create_topic("t", 3);
+    const int goal = ledger.acknowledged + 1 + static_cast<int>(random() % 300);
+    std::vector<std::thread> workers;
+    for (int w = 0; w < 4; ++w) {
+      workers.emplace_back([&, w] { produce_until_dead(broker.port(), "t", w, round, ledger); });
+    }
+    while (ledger.acknowledged < goal && broker.child().running()) std::this_thread::yield();
+    broker.kill9();
+    for (auto& worker : workers) worker.join();
+  }
+  ASSERT_TRUE(broker.start()) << broker.why();
+  ASSERT_TRUE(await_records(broker.port(), "t", static_cast<std::int64_t>(ledger.accepted.size()),
+                            std::chrono::seconds(60)));
+  std::map<std::string, int> stored;
+  for (const Record& record : read_all(broker.port(), "t")) ++stored[record.payload];
+  std::size_t lost = 0, doubled = 0, strange = 0;
+  for (const auto& payload : ledger.accepted) lost += stored.contains(payload) ? 0 : 1;
+  for (const auto& [payload, times] : stored) {
+    doubled += times > 1 ? 1 : 0;
+    strange += ledger.accepted.contains(payload) || ledger.unknown.contains(payload) ? 0 : 1;
+  }
+  EXPECT_EQ(lost, 0u);
+  EXPECT_EQ(doubled, 0u) << "the origin table recognises every repeated hand-over";
+  EXPECT_EQ(strange, 0u);
+  EXPECT_GE(ledger.accepted.size(), static_cast<std::size_t>(rounds));
+  RecordProperty("accepted", static_cast<int>(ledger.accepted.size()));
+  std::printf("kills %d, accepted %zu, unknown %zu, stored %zu, lost %zu, doubled %zu\n", rounds,
+              ledger.accepted.size(), ledger.unknown.size(), stored.size(), lost, doubled);
+}
+
+TEST(Kill9, BetweenAckAndCrash_SettledMessagesStaySettled) {
+  TempDir dir;
+  Broker broker(dir / "data");
+  ASSERT_TRUE(broker.start()) << broker.why();
+  broker.create_topic("t", 1);
+  Http http(broker.port());
+  for (int n = 0; n < 20; ++n)
+    ASSERT_EQ(http.post("/v1/topics/t/produce", cat("m", n))->status, 202);
+  std::set<std::string> acked;
+  for (int n = 0; n < 10; ++n) {
+    auto got = http.get("/v1/topics/t/consume?wait=5s");
+    ASSERT_TRUE(got && got->status == 200);
+    const std::size_t at = got->body.find("\"receipt_handle\":\"") + 18;
+    const std::string handle = got->body.substr(at, got->body.find('"', at) - at);
+    ASSERT_EQ(http.post("/v1/topics/t/ack?receipt_handle=" + url_encode(handle))->status, 204);
+    acked.insert(got->body.substr(0, got->body.find("\"timestamp\"")));
+  }
+  // A clean stop stores every ack; a kill may forget those of the last 100 ms, never more.
+  ASSERT_EQ(broker.terminate()->code, 0);
+  ASSERT_TRUE(broker.start()) << broker.why();
+  Http again(broker.port());
+  for (int n = 0; n < 10; ++n) {
+    auto got = again.get("/v1/topics/t/consume?wait=5s");
+    ASSERT_TRUE(got && got->status == 200);
+    EXPECT_FALSE(acked.contains(got->body.substr(0, got->body.find("\"timestamp\"")))) << got->body;
+  }
+  EXPECT_EQ(again.get("/v1/topics/t/consume")->status, 204);
+}
+
+TEST(Sigterm, UnderLoad_ExitsCleanlyWithinTheGraceAndKeepsEverything) {
+  TempDir dir;
+  Broker broker(dir / "data");
+  ASSERT_TRUE(broker.start()) << broker.why();
+  broker.create_topic("t", 3);
+  Ledger ledger;
+  std::vector<std::thread> workers;
+  for (int w = 0; w < 4; ++w) {
+    workers.emplace_back([&, w] { produce_until_dead(broker.port(), "t", w, 0, ledger); });
+  }
+  while (ledger.acknowledged < 500) std::this_thread::yield();
+  auto exit = broker.terminate();
+  ASSERT_TRUE(exit) << "still running after 10 s";
+  EXPECT_EQ(exit->code, 0);
+  for (auto& worker : workers) worker.join();
+  ASSERT_TRUE(broker.start()) << broker.why();
+  ASSERT_TRUE(await_records(broker.port(), "t", static_cast<std::int64_t>(ledger.accepted.size()),
+                            std::chrono::seconds(30)));
+  std::set<std::string> stored;
+  for (const Record& record : read_all(broker.port(), "t")) {
+    EXPECT_TRUE(stored.insert(record.payload).second) << "stored twice: " << record.payload;
+  }
+  for (const auto& payload : ledger.accepted) EXPECT_TRUE(stored.contains(payload)) << payload;
+}
+
+TEST(Sigterm, Second_EndsTheProcessAtOnce) {
+  TempDir dir;
+  Broker broker(dir / "data");
+  ASSERT_TRUE(broker.start()) << broker.why();
+  broker.create_topic("t", 1);
+  // A long-poll holds the graceful stop open.
+  std::thread poller([port = broker.port()] { Http(port).get("/v1/topics/t/consume?wait=10s"); });
+  broker.child().signal(15);
+  broker.child().signal(15);
+  auto exit = broker.child().wait(std::chrono::seconds(5));
+  poller.join();
+  ASSERT_TRUE(exit) << "still running 5 s after the second signal";
+}
+
+}  // namespace
+}  // namespace narad::e2e
