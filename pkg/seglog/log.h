@@ -29,6 +29,8 @@
 
 namespace narad::seglog {
 
+inline constexpr std::size_t kRecordBytesMax = kFrameBytesMax - kHeaderBytes;  // as record_bytes()
+
 struct Knobs {
   std::uint64_t segment_bytes = 64u << 20;  // a segment rolls before it would grow past this
   std::size_t frame_raw_bytes = 4u << 20;   // a batch is split into frames of about this size
@@ -46,6 +48,9 @@ struct AppendBatch {
   bool rerouted = false;
   std::vector<AppendRecord> records;
 };
+// What stage() refuses in a batch: so that one bad batch cannot fail others, check before.
+Result<void> validate(const AppendBatch& batch);
+
 struct AppendOutcome {
   Offset first{0};  // of the first appended record
   std::uint32_t appended = 0;
@@ -80,6 +85,15 @@ struct LogStats {
   std::uint64_t rolls = 0, latches = 0, fresh_copies = 0, truncations = 0;
   std::uint64_t hwm_writes = 0, hwm_write_failures = 0;
   std::uint64_t read_back_mismatches = 0;
+};
+
+// What stage() wrote and publish() has not yet made part of the log.
+struct StagedFrames {
+  std::uint64_t bytes = 0;
+  std::uint64_t records = 0, record_bytes = 0;
+  UnixMillis commit_time{0};
+  std::vector<FrameHeader> frames;
+  BlockDigester::Mark digest_mark;
 };
 
 class SegmentedLog {
@@ -143,26 +157,18 @@ class SegmentedLog {
   void check_invariants() const;
 
  private:
-  struct Staged {
-    std::uint64_t bytes = 0;
-    std::uint64_t records = 0, record_bytes = 0;
-    UnixMillis commit_time{0};
-    std::vector<FrameHeader> frames;
-    BlockDigester::Mark digest_mark;
-  };
   class Opener;
 
   SegmentedLog(FileSystem& fs, OpenOptions options);
-  Result<void> encode(const std::vector<AppendBatch>& batches, UnixMillis commit_time,
-                      std::vector<AppendOutcome>& outcomes);
+  std::vector<AppendOutcome> encode(const std::vector<AppendBatch>& batches);
   Result<void> write_staged();
   Result<void> verify_staged();
   void take_back(bool durably);
   void latch(const Error& why, std::string_view what);
-  Result<void> withdraw_clean_mark();
   Result<void> write_hwm(bool clean);
   Result<void> roll();
   Result<void> begin_segment(Offset base);
+  void add_sealed(const SegmentInfo& segment);
   void write_sum();
   void remake_view();
   std::string path(Offset base, std::string_view suffix) const;
@@ -172,17 +178,18 @@ class SegmentedLog {
   Knobs knobs_;
   LogId id_{0};
   std::shared_ptr<const std::vector<SegmentInfo>> sealed_;
+  std::uint64_t sealed_bytes_ = 0;
   SegmentInfo active_;
-  std::unique_ptr<File> file_;       // of the active segment
-  std::uint64_t control_bytes_ = 0;  // of the active segment's control frame
-  bool truncated_ = false;           // a truncation that no sync has covered yet
-  bool rolling_ = false;             // a roll began: the old segment takes no more frames
+  std::uint32_t generations_ = 0;
+  std::unique_ptr<File> file_;  // of the active segment
+  bool truncated_ = false;      // a truncation that no sync has covered yet
+  bool rolling_ = false;        // a roll began: the old segment takes no more frames
   bool closed_ = false;
   Offset hwm_{0};
   UnixMillis last_commit_{0};
   OriginTable table_;
   std::optional<BlockDigester> digester_;
-  std::optional<Staged> staged_;
+  std::optional<StagedFrames> staged_;
   std::optional<Error> latched_;
   Bytes buffer_;  // the staged frames
   Bytes read_back_;

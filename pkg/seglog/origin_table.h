@@ -22,8 +22,8 @@ class OriginTable {
   // Counts as a use of the entry: it is dropped later than the ones that nobody asks about.
   void touch(OriginId origin);
 
-  // A frame became part of the log. Drops, when a new origin needs room or the newest commit time
-  // moves on, entries 7 days older than the newest and those past the 1,024 most recently used.
+  // A frame became part of the log. A new origin drops the entries that are 7 days older than the
+  // newest commit, and those past the 1,024 most recently used.
   void advance(OriginId origin, Sequence last_sequence, UnixMillis commit_time);
   // The same from a frame's header; frames that do not count are ignored.
   void advance(const FrameHeader& header);

@@ -52,7 +52,6 @@ class Recovery {
     Offset end{0};
     std::vector<LostRange> holes;
     bool damaged = false;
-    bool damage_at_end = false;  // durable damage with no intact frame behind it
     OriginTable table;
     UnixMillis last_commit{0};
     bool saw_records = false;
@@ -64,7 +63,6 @@ class Recovery {
   // Set while there is damage that may turn out to be a sync that never completed.
   std::optional<State> before_;
   std::uint64_t cut_at_ = 0;
-  bool ended_open_ = false;
 };
 
 }  // namespace narad::seglog

@@ -18,7 +18,7 @@ struct RetentionRule {
 struct RetentionOutcome {
   std::uint32_t segments = 0;  // removed
   std::uint64_t bytes = 0;
-  Offset oldest{0};  // the first offset still there
+  Offset oldest{0};  // the first offset still there (the active base if nothing is sealed)
 };
 
 // Removes what has expired among `sealed` (ascending base). Each removal is durable before the
