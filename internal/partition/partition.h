@@ -19,6 +19,7 @@
 #include "internal/model/message.h"
 #include "internal/model/names.h"
 #include "internal/partition/cache_budget.h"
+#include "internal/partition/record_cache.h"
 #include "pkg/async/event.h"
 #include "pkg/async/task.h"
 #include "pkg/async/task_group.h"
@@ -53,17 +54,6 @@ struct PartitionOptions {
   std::size_t queue_bytes_max = 64u << 20;  // records waiting; more are answered busy
   Nanos hwm_interval = std::chrono::seconds(5);
   Nanos repair_interval = std::chrono::seconds(10);
-};
-
-struct LostRecords {
-  Offset from{0};
-  Offset to{0};  // exclusive
-};
-struct ReadBatch {
-  std::vector<StoredRecord> records;  // ascending offsets
-  // Offsets whose bytes are damaged or missing: reported once per read, to be skipped as lost.
-  std::vector<LostRecords> lost;
-  Offset next{0};  // read on from here: everything in [from, next) is above
 };
 
 struct PartitionStats {
@@ -137,16 +127,25 @@ class Partition {
  private:
   struct Request;
   struct Command;
-  class Cache;
 
   Partition(Env& env, PartitionOptions options, std::unique_ptr<seglog::SegmentedLog> log);
+  // The worker: one task at most, which alone starts jobs on log_. It lives while there is
+  // something to do or to come back for.
   void wake_worker();
   Task<void> work();
-  Task<void> commit_group();
+  bool has_runnable_command() const;
   Task<void> run_command();
-  Task<void> rest();
-  Task<Result<ReadBatch>> read_disk(Offset from, std::size_t max_records, std::size_t max_bytes);
+  std::vector<std::shared_ptr<Request>> next_group();
+  Task<void> commit_group();
+  void publish_group(const std::vector<std::shared_ptr<Request>>& group,
+                     const std::vector<seglog::AppendOutcome>& outcomes);
+  void finish(Request& request, Result<CommitOutcome> result);
+  // When it has to look after the log by itself (mono clock); nothing: never.
+  std::optional<Nanos> due() const;
+  Task<void> look_after();
   void take_log_state();
+  Task<Result<ReadBatch>> read_disk(Offset from, ReadLimits limits);
+  std::optional<ReadBatch> find(Offset from, ReadLimits limits);
 
   Env& env_;
   PartitionOptions options_;
@@ -156,19 +155,21 @@ class Partition {
   seglog::LogStats log_stats_;
   Event committed_;
   Event wake_;
+  Event log_closed_event_;
   std::deque<std::shared_ptr<Request>> queue_;
   std::deque<std::shared_ptr<Command>> commands_;
   std::size_t queued_bytes_ = 0;
   std::uint64_t in_flight_records_ = 0;
+  std::size_t readers_ = 0;  // disk reads under way
   bool working_ = false;
   bool closing_ = false;
   bool log_closed_ = false;
   std::string latched_text_;
-  Nanos hwm_due_{0};
-  Nanos repair_due_{0};
+  Nanos repair_due_{0};           // while latched
+  std::optional<Nanos> hwm_due_;  // while the watermark has moved past its file
   Nanos last_used_{0};
   PartitionStats stats_;
-  std::shared_ptr<Cache> cache_;
+  RecordCache cache_;
   TaskGroup tasks_;
 };
 
