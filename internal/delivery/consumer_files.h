@@ -14,10 +14,12 @@ namespace narad::delivery {
 // A snapshot is due once the journal is this large, and at the latest at the second size.
 inline constexpr std::uint64_t kJournalBytesSnapshot = 64 * 1024;
 inline constexpr std::uint64_t kJournalBytesMax = 1024 * 1024;
+// Where a snapshot that does not verify is kept, for whoever wants to look (the last one only).
+inline constexpr const char* kUnreadableSnapshotFileName = "consumer.offset.unreadable";
 
 // What open() found, for the log and the counters.
 struct ConsumerStateReport {
-  // One sentence per file that could not be used; what it held is delivered again.
+  // One sentence per file that could not be used whole; what it held is delivered again.
   std::vector<std::string> unreadable;
   // Positions at or above the HWM were forgotten (and what is left stored before open() answered).
   bool clamped = false;
@@ -26,8 +28,10 @@ struct ConsumerStateReport {
 
 // The two files of one partition. Every call blocks: use it inside jobs, one at a time.
 //
-// A failed write or sync leaves nothing in doubt for long: no ack counts as stored until snapshot()
-// has written both files anew (must_snapshot() is true until it has).
+// What another process left is read, and never added to: what a page cache shows after a crash of
+// the process may not be on the disk, and an entry behind such bytes would be lost with them. So
+// the first write of an opening is a snapshot, and so is the first after any that failed; until it
+// has succeeded, nothing new counts as stored and nothing old is touched.
 class ConsumerFiles {
  public:
   struct Opened;
@@ -38,8 +42,8 @@ class ConsumerFiles {
   static Result<Opened> open(FileSystem& fs, std::string directory, std::uint64_t identity,
                              Offset hwm);
 
-  // Adds one entry: one write and one datasync. Durable when it returns. REQUIRES: runs ascending
-  // and apart, not empty; !must_snapshot().
+  // Adds one entry: one write and one datasync. Durable when it returns ok. REQUIRES: runs
+  // ascending and apart, not empty; !must_snapshot().
   Result<void> append(const std::vector<OffsetRun>& runs);
   // Replaces the snapshot; durable when it returns ok. What is in the journal no longer counts.
   Result<void> snapshot(const ConsumerPositions& positions);
@@ -50,25 +54,21 @@ class ConsumerFiles {
 
  private:
   ConsumerFiles(FileSystem& fs, std::string directory, std::uint64_t identity);
-  Result<void> load_snapshot(ConsumerStateReport& report, ConsumerPositions& positions);
-  Result<void> load_journal(ConsumerStateReport& report, ConsumerPositions& positions);
-  Result<void> remove_leftovers();
-  Result<void> begin_journal();
-  Result<void> set_aside_unreadable();
-  std::string snapshot_path() const { return join_path(directory_, kSnapshotFileName); }
-  std::string journal_path() const { return join_path(directory_, kJournalFileName); }
+  void remove_leftovers();
+  Result<ConsumerPositions> load(ConsumerStateReport& report);
+  Result<void> begin_journal(const Bytes& entry);
+  Result<void> add_to_journal(const Bytes& entry);
+  std::string path(const char* name) const { return join_path(directory_, name); }
 
   FileSystem& fs_;
   const std::string directory_;
   const std::uint64_t identity_;
-  std::uint64_t sequence_ = 0;          // of the snapshot in force; 0: none
-  std::uint64_t sequence_highest_ = 0;  // ever seen or tried
-  std::unique_ptr<File> journal_;       // open once it was appended to
+  std::uint64_t sequence_ = 0;       // of the snapshot that appended entries follow
+  std::uint64_t sequence_last_ = 0;  // the highest ever seen or tried: never given again
+  std::unique_ptr<File> journal_;    // written by this opening only
   std::uint64_t journal_end_ = kConsumerHeaderBytes;
-  bool journal_exists_ = false;  // with a good header
-  bool journal_tail_ = false;    // bytes past journal_end_ are to be cut first
-  bool must_snapshot_ = false;
-  bool set_aside_ = false;  // the stored snapshot is unreadable: keep it under another name
+  bool must_snapshot_ = true;
+  bool set_aside_ = false;  // the stored snapshot does not verify: keep it under another name
 };
 
 struct ConsumerFiles::Opened {

@@ -13,7 +13,8 @@
 //                    u64 checksum of the entry with this field zero, u64 sequence of the snapshot
 //                    it follows (0: none), runs}.
 //   runs:            varint count, then per run varint distance from the end of the one before (the
-//                    first from 0), varint offsets in it; ascending, apart.
+//                    first from the frontier, in entries from 0), varint offsets in it; ascending,
+//                    apart.
 //
 // A file whose bytes do not verify is no reason to skip anything: what it held is delivered again.
 // A file of another version is refused, and nothing is changed.
@@ -32,7 +33,7 @@ inline constexpr std::size_t kConsumerHeaderBytes = 32;
 inline constexpr std::size_t kJournalEntryHeaderBytes = 24;
 inline constexpr const char* kSnapshotFileName = "consumer.offset";
 inline constexpr const char* kJournalFileName = "consumer.acks";
-// Neither file is ever larger by itself; a larger one is not read.
+// Neither file grows beyond it; a larger one is not read, and counts as damaged.
 inline constexpr std::uint64_t kConsumerFileBytesMax = 256 * 1024 * 1024;
 
 // Which life of which partition, and which snapshot.

@@ -15,6 +15,7 @@
 
 #include "internal/delivery/consumer_files.h"
 #include "internal/delivery/leases.h"
+#include "internal/delivery/read_ahead.h"
 #include "internal/delivery/record_source.h"
 #include "internal/delivery/waiters.h"
 #include "internal/model/receipt.h"
@@ -28,12 +29,6 @@ inline constexpr Nanos kJournalTick = std::chrono::milliseconds(100);
 inline constexpr Nanos kJournalRetry = std::chrono::seconds(1);
 // Between two snapshots, unless the journal has grown to kJournalBytesMax.
 inline constexpr Nanos kSnapshotInterval = std::chrono::seconds(30);
-
-// How much all deliveries of a node may hold that was read before anybody asked for it.
-struct ReadAheadBudget {
-  explicit ReadAheadBudget(std::uint64_t bytes) : bytes_left(bytes) {}
-  std::uint64_t bytes_left;
-};
 
 struct DeliveryConfig {
   TopicPartition partition;

@@ -60,10 +60,12 @@ ReserveOutcome LeaseTable::reserve(Nanos now, LogBounds bounds, LeaseCaps caps, 
   return ReserveOutcome::leased;
 }
 
-ReserveOutcome LeaseTable::peek(Nanos now, LogBounds bounds, LeaseCaps caps) {
+std::uint64_t LeaseTable::ready(Nanos now, LogBounds bounds, LeaseCaps caps) {
   follow(now, bounds);
   std::uint64_t room = 0;
-  return look(bounds, caps, room);
+  if (look(bounds, caps, room) != ReserveOutcome::leased) return 0;
+  const std::uint64_t fresh = bounds.hwm > fresh_ ? bounds.hwm.minus(fresh_) : 0;
+  return std::min(room, returned_.size() + fresh);
 }
 
 void LeaseTable::follow(Nanos now, LogBounds bounds) {
@@ -159,7 +161,6 @@ SettleStatus LeaseTable::nack(Nanos now, Lease lease) {
 void LeaseTable::give_back(Leases::iterator it) {
   returned_.insert(it->first);
   leases_.erase(it);
-  ++given_back_;
 }
 
 void LeaseTable::absorb() {
@@ -177,6 +178,16 @@ bool LeaseTable::ahead_full(LeaseCaps caps) const {
   // A run of lost records counts once: the cap bounds what the set costs, and a damaged stretch of
   // a million records must not hold back the acks of those around it.
   return acked_.size() + lost_.run_count() >= caps.acked_ahead_max;
+}
+
+bool LeaseTable::lose(Nanos now, Lease lease) {
+  auto it = find_live(now, lease);
+  if (it == leases_.end()) return false;
+  leases_.erase(it);
+  lost_.insert(lease.offset);
+  absorb();
+  compact_slots();
+  return true;
 }
 
 std::uint64_t LeaseTable::mark_lost(OffsetRun range, Offset hwm) {
@@ -262,15 +273,6 @@ bool LeaseTable::clamp(Offset hwm) {
   for (Offset leased : leased_in(beyond)) leases_.erase(leased);
   compact_slots();
   return forgot;
-}
-
-std::uint64_t LeaseTable::available(Offset hwm) const {
-  std::uint64_t count = returned_.size();
-  if (hwm > fresh_) {
-    const OffsetRun ahead{fresh_, hwm};
-    count += ahead.count() - acked_.count_in(ahead) - lost_.count_in(ahead);
-  }
-  return count;
 }
 
 // ---- slots --------------------------------------------------------------------------------

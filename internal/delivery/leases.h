@@ -11,7 +11,6 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "internal/delivery/offset_set.h"
@@ -74,8 +73,9 @@ class LeaseTable {
   // (dropped_total). Hands out nothing at or above the HWM. REQUIRES: count > 0.
   ReserveOutcome reserve(Nanos now, LogBounds bounds, LeaseCaps caps, Nanos visibility,
                          std::size_t count, std::vector<Lease>& out);
-  // What reserve() would say now, without leasing.
-  ReserveOutcome peek(Nanos now, LogBounds bounds, LeaseCaps caps);
+  // How many records reserve() could hand out now, at most (some of them may be settled); 0 if
+  // none.
+  std::uint64_t ready(Nanos now, LogBounds bounds, LeaseCaps caps);
 
   // Settles the record; the frontier passes every settled record behind it.
   SettleStatus ack(Nanos now, Lease lease, LeaseCaps caps);
@@ -84,6 +84,9 @@ class LeaseTable {
   // Gives the record back at once.
   SettleStatus nack(Nanos now, Lease lease);
 
+  // The record of a live lease turned out to be unreadable: as mark_lost() for it alone, lease and
+  // all. False if there is no such lease any more.
+  bool lose(Nanos now, Lease lease);
   // The records of `range` below `hwm` cannot be read: none of them is handed out again. Those that
   // are settled stay so, those out under a live lease stay leased (they were delivered). Answers
   // how many are lost newly.
@@ -114,10 +117,9 @@ class LeaseTable {
   // Unsettled records in [frontier, oldest): deleted by retention before they were acked.
   std::uint64_t dropped_below(Offset oldest) const;
   std::uint64_t dropped_total() const { return dropped_total_; }
-  // Records that could be handed out if no cap held them back.
-  std::uint64_t available(Offset hwm) const;
-  // How many records came back (expiry, nack) since the last call; for waking those who wait.
-  std::uint64_t take_given_back() { return std::exchange(given_back_, 0); }
+  bool is_live(Nanos now, Lease lease) { return find_live(now, lease) != leases_.end(); }
+  // Where the records begin that were never handed out.
+  Offset fresh() const { return fresh_; }
 
   // Full check; aborts with the rule that is broken. Cost: everything in the table.
   void check_invariants() const;
@@ -166,7 +168,6 @@ class LeaseTable {
   std::vector<Slot> slots_;  // heap, earliest expiry first
   LeaseNonce next_nonce_;
   std::uint64_t dropped_total_ = 0;
-  std::uint64_t given_back_ = 0;
 };
 
 // A start for the nonces of one opening, of 64 random bits: at least 1, within 62 bits, so that a
