@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <random>
 #include <set>
 
 #include "pkg/base/checksum.h"
 #include "pkg/base/text.h"
+#include "pkg/sim/rng.h"
 #include "pkg/sim/sim_fs.h"
 
 namespace narad::delivery {
@@ -264,15 +264,15 @@ class CrashRun {
     reopen();
     for (int step = 0; step < steps && problem_.empty(); ++step) {
       if (fs_->frozen()) crash(true);
-      switch (random_() % 10) {
+      switch (random_.next() % 10) {
         case 0:
           save_snapshot();
           break;
         case 1:
-          if (random_() % 3 == 0) crash(random_() % 2 == 0);
+          if (random_.next() % 3 == 0) crash(random_.next() % 2 == 0);
           break;
         case 2:
-          hwm_ += random_() % 6;
+          hwm_ += random_.next() % 6;
           break;
         default:
           ack_some();
@@ -313,7 +313,7 @@ class CrashRun {
       fs_->process_restart();
     }
     // Now and then records above some offset turn out to be gone.
-    if (random_() % 4 == 0) hwm_ -= std::min<std::uint64_t>(hwm_, random_() % 4);
+    if (random_.next() % 4 == 0) hwm_ -= std::min<std::uint64_t>(hwm_, random_.next() % 4);
     for (Offsets* set : {&acked_, &current_, &stored_})
       set->erase(set->lower_bound(hwm_), set->end());
     reopen();
@@ -347,9 +347,9 @@ class CrashRun {
   void ack_some() {
     std::vector<OffsetRun> runs;
     OffsetSet acks;
-    for (std::uint64_t n = 1 + random_() % 4; n > 0 && hwm_ > 0; --n) {
+    for (std::uint64_t n = 1 + random_.next() % 4; n > 0 && hwm_ > 0; --n) {
       const std::uint64_t low = positions().frontier.value();
-      const std::uint64_t at = std::min(hwm_ - 1, low + random_() % 5);
+      const std::uint64_t at = std::min(hwm_ - 1, low + random_.next() % 5);
       if (!current_.contains(at)) acks.insert(Offset(at));
     }
     if (acks.empty()) return;
@@ -372,7 +372,7 @@ class CrashRun {
     if (files_->snapshot(now) && !fs_->frozen()) stored_ = current_;
   }
 
-  std::mt19937_64 random_;
+  sim::Rng random_;
   std::unique_ptr<sim::SimFs> fs_;
   const Mutant& mutant_;
   std::unique_ptr<ConsumerFiles> files_;

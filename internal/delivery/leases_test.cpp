@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <random>
+
+#include "pkg/sim/rng.h"
 
 namespace narad::delivery {
 namespace {
@@ -464,7 +465,7 @@ struct Naive {
 using Reached = std::array<std::uint64_t, 12>;
 
 void run_against_naive(std::uint64_t seed, int steps, Reached& reached) {
-  std::mt19937_64 random(seed);
+  sim::Rng random(seed);
   LeaseTable table({}, LeaseNonce(1));
   Naive naive;
   naive.nonce = 1;
@@ -474,15 +475,15 @@ void run_against_naive(std::uint64_t seed, int steps, Reached& reached) {
   LeaseCaps caps{8, 8};
   std::vector<Lease> given;
   for (int step = 0; step < steps; ++step) {
-    now += Nanos(random() % 3);
+    now += Nanos(random.next() % 3);
     const std::uint64_t limit = naive.cells.size() - 1;
-    const Nanos visibility(1 + static_cast<std::int64_t>(random() % 40));
-    const Lease lease = given.empty() ? Lease{} : given[random() % given.size()];
-    const std::uint64_t what = random() % 100;
+    const Nanos visibility(1 + static_cast<std::int64_t>(random.next() % 40));
+    const Lease lease = given.empty() ? Lease{} : given[random.next() % given.size()];
+    const std::uint64_t what = random.next() % 100;
     if (what < 12) {
-      hwm = std::min(limit, hwm + random() % 5);
+      hwm = std::min(limit, hwm + random.next() % 5);
     } else if (what < 45) {
-      const std::size_t count = 1 + random() % (random() % 4 == 0 ? 6 : 1);
+      const std::size_t count = 1 + random.next() % (random.next() % 4 == 0 ? 6 : 1);
       std::vector<Lease> mine;
       std::vector<Lease> theirs;
       const ReserveOutcome outcome =
@@ -519,8 +520,8 @@ void run_against_naive(std::uint64_t seed, int steps, Reached& reached) {
       naive.absorb();
       ASSERT_EQ(table.lose(now, lease), live);
     } else if (what < 92) {
-      const std::uint64_t begin = naive.frontier + random() % 12;
-      const std::uint64_t end = begin + 1 + random() % 6;
+      const std::uint64_t begin = naive.frontier + random.next() % 12;
+      const std::uint64_t end = begin + 1 + random.next() % 6;
       std::uint64_t expected = 0;
       for (std::uint64_t at = begin; at < std::min(end, hwm); ++at) {
         if (naive.cells[at].state != Naive::State::free) continue;
@@ -532,14 +533,14 @@ void run_against_naive(std::uint64_t seed, int steps, Reached& reached) {
       ASSERT_EQ(table.mark_lost({Offset(begin), Offset(end)}, Offset(hwm)), expected);
       reached[8] += expected > 0;
     } else if (what < 94) {
-      oldest = std::min(hwm, std::max(oldest, naive.frontier + random() % 8));
+      oldest = std::min(hwm, std::max(oldest, naive.frontier + random.next() % 8));
       reached[9] += oldest > naive.frontier;
     } else if (what < 96) {
-      caps = {random() % 12, random() % 12};
+      caps = {random.next() % 12, random.next() % 12};
     } else if (what < 97) {
       now += Nanos(20);
-    } else if (what < 98 && random() % 4 == 0) {
-      const std::uint64_t to = hwm - std::min<std::uint64_t>(hwm, random() % 6);
+    } else if (what < 98 && random.next() % 4 == 0) {
+      const std::uint64_t to = hwm - std::min<std::uint64_t>(hwm, random.next() % 6);
       bool forgot = naive.frontier > to;
       for (std::uint64_t at = to; at < naive.cells.size(); ++at) {
         forgot |= at >= naive.frontier && naive.cells[at].state == Naive::State::acked;
@@ -550,7 +551,7 @@ void run_against_naive(std::uint64_t seed, int steps, Reached& reached) {
       hwm = to;
       ASSERT_EQ(table.clamp(Offset(to)), forgot);
       reached[10] += forgot;
-    } else if (hwm == limit || random() % 64 == 0) {  // start over where we are: a restart
+    } else if (hwm == limit || random.next() % 64 == 0) {  // start over where we are: a restart
       const ConsumerPositions positions = table.positions();
       naive.expire(now + std::chrono::hours(1));
       std::uint64_t shift = naive.frontier;

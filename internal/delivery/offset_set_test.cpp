@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <set>
+
+#include "pkg/sim/rng.h"
 
 namespace narad::delivery {
 namespace {
@@ -39,17 +40,17 @@ TEST(OffsetSet, EraseInTheMiddle_LeavesBothEnds) {
 
 // Every operation against a plain set of numbers.
 TEST(OffsetSet, RandomOperations_AgreeWithASetOfNumbers) {
-  std::mt19937_64 random(7);
+  sim::Rng random(7);
   OffsetSet set;
   std::set<std::uint64_t> model;
   for (int step = 0; step < 20'000; ++step) {
-    const std::uint64_t begin = random() % 60;
-    const std::uint64_t end = begin + 1 + random() % (random() % 8 == 0 ? 30 : 4);
+    const std::uint64_t begin = random.next() % 60;
+    const std::uint64_t end = begin + 1 + random.next() % (random.next() % 8 == 0 ? 30 : 4);
     std::uint64_t changed = 0;
     std::uint64_t inside = 0;
     for (std::uint64_t at = begin; at < end; ++at) inside += model.count(at);
     ASSERT_EQ(set.count_in(run(begin, end)), inside);
-    if (random() % 2 == 0) {
+    if (random.next() % 2 == 0) {
       for (std::uint64_t at = begin; at < end; ++at) changed += model.insert(at).second ? 1 : 0;
       ASSERT_EQ(set.insert(run(begin, end)), changed);
     } else {
@@ -58,7 +59,7 @@ TEST(OffsetSet, RandomOperations_AgreeWithASetOfNumbers) {
     }
     ASSERT_TRUE(set.invariants_hold());
     ASSERT_EQ(set.size(), model.size());
-    const std::uint64_t probe = random() % 70;
+    const std::uint64_t probe = random.next() % 70;
     ASSERT_EQ(set.contains(Offset(probe)), model.contains(probe));
     std::uint64_t past = probe;
     while (model.contains(past)) ++past;
