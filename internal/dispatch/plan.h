@@ -43,7 +43,7 @@ struct PlanDefects {
 struct PlanOptions {
   std::size_t batch_records_max = 16384;
   std::uint64_t batch_bytes_max = 4u << 20;    // one frame of the partition log, raw
-  std::size_t in_flight_max = 64;              // batches
+  std::size_t in_flight_max = 1024;            // batches
   std::size_t unsettled_max = 1u << 20;        // records known and not settled
   std::size_t window_max = 1u << 24;           // sequences between checkpoint and newest known
   std::uint64_t loaded_bytes_max = 64u << 20;  // messages held; failing homes give theirs up first
@@ -77,6 +77,7 @@ enum class BatchResult : std::uint8_t {
   committed,  // every record is durable at the destination
   failed,     // refused, lost, timed out: nothing is known about any of them
 };
+enum class Turn : std::uint8_t { none, began_failing, recovered };
 enum class GoneAnswer : std::uint8_t { gone, alive, unknown };
 
 struct PlanStats {
@@ -106,8 +107,9 @@ class Plan {
   void offer(const std::vector<DurableRecord>& records);
 
   Actions next_actions(Nanos now, const Routing& routing);
-  // REQUIRES: `id` was sent by next_actions() and not reported before.
-  void on_result(BatchId id, BatchResult result, Nanos now);
+  // REQUIRES: `id` was sent by next_actions() and not reported before. Says what it changed for the
+  // destination.
+  Turn on_result(BatchId id, BatchResult result, Nanos now);
   // The answer to a ConfirmGone. Only `gone` discards.
   void on_gone(const std::string& topic, Incarnation incarnation, GoneAnswer answer, Nanos now);
   void on_routing_changed();
@@ -134,16 +136,30 @@ class Plan {
     Incarnation incarnation{0};
     PartitionId partition{0};
   };
+  struct KeyView {
+    std::string_view topic;
+    Incarnation incarnation{0};
+    PartitionId partition{0};
+  };
+  static KeyView view(const Key& key) { return {key.topic, key.incarnation, key.partition}; }
+  static KeyView view(const KeyView& key) { return key; }
   struct KeyHash {
-    std::size_t operator()(const Key& key) const noexcept;
+    using is_transparent = void;
+    std::size_t operator()(const KeyView& key) const noexcept;
+    std::size_t operator()(const Key& key) const noexcept { return (*this)(view(key)); }
   };
   struct KeyEqual {
-    bool operator()(const Key& a, const Key& b) const noexcept;
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const noexcept {
+      const KeyView x = view(a);
+      const KeyView y = view(b);
+      return x.incarnation == y.incarnation && x.partition == y.partition && x.topic == y.topic;
+    }
   };
   struct Failing {
-    Nanos since{0};     // when the first of the failing batches was sent
-    Nanos next_try{0};  // of this destination
-    std::uint64_t failures = 0;
+    Nanos since{0};      // when the first of the failing batches was sent
+    Nanos next_try{0};   // of this destination
     RaftIndex tried{0};  // the assignment that failed; another one is tried at once
   };
   // One partition of one life of a topic: a home with its queue, and a destination with its lane.
@@ -165,27 +181,34 @@ class Plan {
     std::uint64_t to = 0;
     Nanos sent_at{0};
     RaftIndex assignment_index{0};
+    bool probe = false;
     std::vector<Entry> entries;
   };
 
-  Slot& slot_of(const Message& message);
-  Slot& slot_of(Key key);
-  void load(const DurableRecord& record);
+  bool full() const;
+  Slot& slot_of(const KeyView& key);
   void add(const DurableRecord& record);
+  void load(const DurableRecord& record);
   void give_up_memory();
   void make_ready(Slot& slot);
   void set_timer(Slot& slot, std::optional<Nanos> at);
   void decide(Slot& slot, Nanos now, const Routing& routing, Actions& actions);
+  void decide_alive(Slot& slot, const Route& route, Nanos now, const Routing& routing,
+                    Actions& actions);
   void decide_gone(Slot& slot, Nanos now, Actions& actions);
   bool reroute(Slot& home, const Route& route, Nanos now, const Routing& routing, Actions& actions);
-  bool send(Slot& home, Slot& to, const Route& route, std::size_t records_max, Nanos now,
+  void send(Slot& home, Slot& to, RaftIndex assignment_index, bool probe, Nanos now,
             Actions& actions);
-  void settle(Slot& home, const Entry& entry);
+  std::vector<Entry> take_batch(Slot& home, std::size_t records_max);
+  bool wait_for_message(Slot& slot);
+  void settle(Slot& home, Entry entry);
   void put_back(Slot& home, std::vector<Entry> entries);
-  void mark_failing(Slot& slot, Nanos sent_at, RaftIndex tried, Nanos now);
+  void start_failing(Slot& slot, Nanos since, RaftIndex tried, Nanos next_try);
   void clear_failing(Slot& slot);
   void free_lane(Slot& slot);
   void settle_down(Slot& slot, Nanos now);
+  void check_slot(const Slot& slot) const;
+  void check_batches() const;
 
   PlanOptions options_;
   Sequence checkpoint_;
@@ -201,6 +224,8 @@ class Plan {
   std::set<std::uint64_t> failing_;           // slots
   std::map<BatchId, Batch> in_flight_;
   BatchId last_batch_ = 0;
+  std::size_t probes_ = 0;  // batches in flight to failing destinations
+  Sequence highest_settled_{0};
   std::set<std::pair<std::string, Incarnation>> confirming_;
   PlanStats stats_;
 };

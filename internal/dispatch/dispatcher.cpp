@@ -1,0 +1,193 @@
+#include "internal/dispatch/dispatcher.h"
+
+#include "pkg/async/timeout.h"
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+
+namespace narad::dispatch {
+
+struct Dispatcher::State {
+  State(Env& e, Options options, RecordSource& s, CommitTarget& t)
+      : env(e), o(options), source(s), target(t), wake(e), idle(e), tasks(e) {}
+
+  Task<void> run();
+  Task<void> watch_source();
+  Task<void> watch_routing();
+  Task<void> read(ReadRequest request);
+  Task<void> send(Send send);
+  Task<void> confirm(ConfirmGone question);
+  void act();
+  void poke() {
+    dirty = true;
+    wake.notify_all();
+  }
+
+  Env& env;
+  const Options o;
+  RecordSource& source;
+  CommitTarget& target;
+  std::optional<Plan> plan;  // once the source is open
+  bool dirty = false;        // there was input since the last act()
+  bool started = false;
+  bool stopping = false;
+  std::size_t sending = 0;
+  std::string read_error;
+  Nanos read_again{0};  // after an error
+  Event wake;
+  Event idle;
+  TaskGroup tasks;  // last: its destructor asserts that no task is left
+};
+
+Dispatcher::Dispatcher(Env& env, Options options, RecordSource& source, CommitTarget& target)
+    : state_(std::make_unique<State>(env, options, source, target)) {}
+
+Dispatcher::~Dispatcher() = default;
+
+void Dispatcher::start() {
+  NARAD_ASSERT(!state_->started);
+  state_->started = true;
+  state_->tasks.spawn("dispatch source", state_->watch_source());
+  state_->tasks.spawn("dispatch routing", state_->watch_routing());
+  state_->tasks.spawn("dispatch", state_->run());
+}
+
+Task<void> Dispatcher::stop() {
+  State& self = *state_;
+  self.stopping = true;
+  self.poke();
+  const Deadline deadline = Deadline::after(self.env, self.o.stop_grace);
+  while (self.sending > 0 && !deadline.passed(self.env)) {
+    co_await self.idle.wait_for(deadline.left(self.env));
+  }
+  co_await self.tasks.stop();
+  if (self.plan) self.source.advance_checkpoint(self.plan->checkpoint());
+}
+
+PlanStats Dispatcher::stats() const {
+  if (!state_->plan) return PlanStats{};
+  return state_->plan->stats();
+}
+
+std::string Dispatcher::trouble() const {
+  if (!state_->read_error.empty()) return state_->read_error;
+  if (!state_->plan) return {};
+  return state_->plan->trouble(state_->env.clock.mono());
+}
+
+Task<void> Dispatcher::State::watch_source() {
+  while (true) {
+    co_await source.changed().wait();
+    poke();
+  }
+}
+
+Task<void> Dispatcher::State::watch_routing() {
+  while (true) {
+    co_await target.routing_changed().wait();
+    if (plan) plan->on_routing_changed();
+    poke();
+  }
+}
+
+Task<void> Dispatcher::State::run() {
+  while (!stopping) {
+    if (!source.is_open()) {
+      co_await wake.wait();
+      continue;
+    }
+    if (!plan) plan.emplace(o.plan, source.checkpoint());
+    dirty = false;
+    const Nanos now = env.clock.mono();
+    const auto request = plan->read_next();
+    const bool more = request && request->from < source.durable_end();
+    if (more && now >= read_again) {
+      co_await read(*request);
+      if (stopping) break;
+      act();
+      co_await yield(env);  // reading from memory never suspends; others want the loop too
+      continue;
+    }
+    act();
+    std::optional<Nanos> at = plan->wake_at();
+    if (more && (!at || read_again < *at)) at = read_again;
+    if (dirty) continue;
+    if (at) {
+      co_await wake.wait_for(*at - env.clock.mono());
+    } else {
+      co_await wake.wait();
+    }
+  }
+}
+
+Task<void> Dispatcher::State::read(ReadRequest request) {
+  auto records =
+      co_await source.read(request.from, std::min(request.records_max, o.read_records_max),
+                           std::min(request.bytes_max, o.read_bytes_max));
+  if (records) {
+    read_error.clear();
+    plan->offer(records.value());
+    co_return;
+  }
+  read_again = env.clock.mono() + o.plan.retry;
+  if (read_error != records.error().text()) {
+    read_error = records.error().text();
+    NARAD_LOG_ERROR(env.log, "records cannot be read back for hand-over; trying again",
+                    {"from", request.from}, {"error", records.error()});
+  }
+}
+
+void Dispatcher::State::act() {
+  Actions actions = plan->next_actions(env.clock.mono(), target);
+  for (Send& next : actions.sends) {
+    ++sending;
+    tasks.spawn("dispatch send", send(std::move(next)));
+  }
+  for (ConfirmGone& question : actions.confirms) {
+    tasks.spawn("dispatch confirm", confirm(std::move(question)));
+  }
+  source.advance_checkpoint(plan->checkpoint());
+}
+
+Task<void> Dispatcher::State::send(Send next) {
+  const BatchId id = next.id;
+  const std::string destination = to_string(next.to);
+  const Nanos sent_at = env.clock.mono();
+  Task<Result<CommitOutcome>> call = target.commit(std::move(next.to), std::move(next.batch));
+  auto outcome = co_await with_timeout(env, o.deadline, std::move(call));
+  const Nanos now = env.clock.mono();
+  // An answer counts only for so long after sending: what came later may be older than a new owner.
+  const bool in_time = outcome && now - sent_at <= o.deadline;
+  const bool committed = in_time && outcome->has_value();
+  const Turn turn =
+      plan->on_result(id, committed ? BatchResult::committed : BatchResult::failed, now);
+  if (turn == Turn::began_failing) {
+    const std::string why = outcome && !*outcome ? outcome->error().text() : "no answer in time";
+    NARAD_LOG_WARN(env.log, "a partition takes no records; trying again",
+                   {"partition", destination}, {"error", why});
+  } else if (turn == Turn::recovered) {
+    NARAD_LOG_INFO(env.log, "a partition takes records again", {"partition", destination});
+  }
+  --sending;
+  if (stopping) {
+    idle.notify_all();
+  } else {
+    poke();
+  }
+}
+
+Task<void> Dispatcher::State::confirm(ConfirmGone question) {
+  Task<Result<bool>> call = target.confirm_gone(question.topic, question.incarnation);
+  auto answer = co_await with_timeout(env, o.deadline, std::move(call));
+  GoneAnswer gone = GoneAnswer::unknown;
+  if (answer && answer->has_value()) gone = answer->value() ? GoneAnswer::gone : GoneAnswer::alive;
+  const std::uint64_t before = plan->stats().discarded;
+  plan->on_gone(question.topic, question.incarnation, gone, env.clock.mono());
+  const std::uint64_t discarded = plan->stats().discarded - before;
+  if (discarded > 0) {
+    NARAD_LOG_WARN(env.log, "discarded records of a deleted topic", {"topic", question.topic},
+                   {"incarnation", to_hex16(question.incarnation.value())}, {"records", discarded});
+  }
+  poke();
+}
+
+}  // namespace narad::dispatch
