@@ -1,0 +1,281 @@
+#include "internal/metastore/store.h"
+
+#include <gtest/gtest.h>
+
+#include "internal/metastore/apply.h"
+#include "pkg/base/text.h"
+#include "pkg/sim/sim_fs.h"
+#include "pkg/sqlite/database.h"
+
+namespace narad::metastore {
+namespace {
+
+constexpr const char* kDirectory = "/data/metastore";
+
+RegisterMember member(std::string id) {
+  return {std::move(id), "127.0.0.1:7942", "127.0.0.1:7943", "boot", {"d1"}, UnixMillis(1000)};
+}
+CreateTopic creation(std::string name, std::uint64_t life) {
+  CreateTopic c;
+  c.name = std::move(name);
+  c.incarnation = Incarnation(life);
+  c.partitions = 3;
+  c.visibility_timeout_ms = 30'000;
+  c.max_in_flight_per_partition = 1024;
+  c.max_acked_ahead_per_partition = 1024;
+  c.schema = "true";
+  return c;
+}
+
+// A store with the state it is to hold.
+struct Fixture {
+  std::unique_ptr<Store> store;
+  State state;
+
+  static Result<Fixture> open(FileSystem& fs) {
+    NARAD_TRY(auto opened, Store::open(fs, kDirectory));
+    return Fixture{std::move(opened.store), std::move(opened.state)};
+  }
+  Result<void> commit(const std::vector<Command>& commands) {
+    State after = state;
+    std::vector<LogEntry> entries;
+    for (const Command& c : commands) {
+      const RaftIndex index = after.applied.next();
+      apply(after, index, c);
+      entries.push_back({index, encode(c)});
+    }
+    NARAD_TRY(store->commit(state, after, entries));
+    state = std::move(after);
+    check_invariants(state);
+    return ok();
+  }
+};
+
+// A history in which every table gains, changes and loses rows. Step n is the same in every run.
+std::vector<Command> step_of_history(std::uint64_t n) {
+  const std::string name = cat("topic-", n % 4);
+  switch (n % 6) {
+    case 0:
+      return {member(cat("n", n % 3))};
+    case 1:
+    case 2:
+      return {creation(name, n + 1)};
+    case 3: {
+      UpdateTopic u;
+      u.name = cat("topic-", (n - 1) % 4);
+      u.incarnation = Incarnation(n);
+      u.partitions = static_cast<std::uint32_t>(4 + n % 3);
+      return {u, PutSchema{u.name, u.incarnation, 2, "{}"}};
+    }
+    case 4:
+      return {MarkUsed{cat("topic-", (n - 2) % 4), Incarnation(n - 1), PartitionId(0), "n0", "d1"},
+              Heartbeats{{"n0", "n1"}, UnixMillis(static_cast<std::int64_t>(n))}};
+    default:
+      // Deleted and created again within one transaction: nothing of the old life may stay.
+      return {DeleteTopic{cat("topic-", (n - 3) % 4), Incarnation(n - 2)},
+              creation(cat("topic-", (n - 3) % 4), 1000 + n)};
+  }
+}
+
+TEST(Store, FirstOpen_HoldsTheEmptyState) {
+  sim::SimFs fs;
+  auto f = Fixture::open(fs);
+  ASSERT_TRUE(f) << f.error().text();
+  EXPECT_EQ(digest(f.value().state), digest(State{}));
+  EXPECT_TRUE(f.value().store->close());
+}
+
+TEST(Store, Reopened_HoldsExactlyWhatWasCommitted) {
+  sim::SimFs fs;
+  for (std::uint64_t n = 0; n < 40; ++n) {
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f) << f.error().text();
+    ASSERT_TRUE(f.value().commit(step_of_history(n)));
+    const std::uint64_t sum = digest(f.value().state);
+    if (n % 2 == 0) {
+      ASSERT_TRUE(f.value().store->close());
+    }
+    f.value().store.reset();
+    auto again = Fixture::open(fs);
+    ASSERT_TRUE(again) << again.error().text();
+    ASSERT_EQ(digest(again.value().state), sum) << "after step " << n;
+    check_invariants(again.value().state);
+    ASSERT_TRUE(again.value().store->close());
+  }
+}
+
+TEST(Store, Log_KeepsTheLastEntriesOnly) {
+  sim::SimFs fs;
+  auto f = Fixture::open(fs);
+  ASSERT_TRUE(f);
+  std::vector<Command> commands(300, Heartbeats{{"n1"}, UnixMillis(1)});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(f.value().commit(commands));
+  auto entries = f.value().store->entries(RaftIndex(0));
+  ASSERT_TRUE(entries);
+  ASSERT_EQ(entries.value().size(), kLogEntriesKept);
+  EXPECT_EQ(entries.value().front().index, RaftIndex(501));
+  EXPECT_EQ(entries.value().back().index, RaftIndex(1500));
+  EXPECT_EQ(entries.value().back().command, encode(commands.back()));
+  EXPECT_EQ(f.value().store->entries(RaftIndex(1499)).value().size(), 1u);
+}
+
+// Fails the n-th call of the disk for n = 1, 2, …; with power cuts, at the n-th change of it.
+TEST(Store, PowerCutAtAnyPoint_KeepsWhatWasAnsweredAndNothingElse) {
+  std::size_t cut_runs = 0;
+  for (std::uint64_t op = 1;; op += 3) {
+    sim::SimFs fs(op);
+    std::uint64_t answered = 0;  // steps whose commit answered ok
+    std::vector<std::uint64_t> sums;
+    fs.cut_power_at(op);
+    {
+      auto f = Fixture::open(fs);
+      if (f) {
+        sums.push_back(digest(f.value().state));
+        while (answered < 12 && f.value().commit(step_of_history(answered))) {
+          ++answered;
+          sums.push_back(digest(f.value().state));
+        }
+        if (answered == 12) (void)f.value().store->close().has_value();
+      }
+    }
+    const bool was_cut = fs.frozen();
+    fs.power_cycle();
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f) << "cut at " << op << ": " << f.error().text();
+    const std::uint64_t found = digest(f.value().state);
+    if (sums.empty()) {
+      ASSERT_EQ(found, digest(State{})) << "cut at " << op;
+    } else if (found != sums.back()) {
+      // The transaction in flight may have become durable before its answer.
+      State next;
+      for (std::uint64_t n = 0; n <= answered; ++n) {
+        for (const Command& c : step_of_history(n)) apply(next, next.applied.next(), c);
+      }
+      ASSERT_EQ(found, digest(next)) << "cut at " << op << " after " << answered << " answers";
+    }
+    check_invariants(f.value().state);
+    ASSERT_TRUE(f.value().commit(step_of_history(50))) << "cut at " << op;
+    if (!was_cut) break;
+    ++cut_runs;
+  }
+  EXPECT_GT(cut_runs, 30u);
+}
+
+TEST(Store, AnyFailingWrite_IsRefusedAndLeavesTheOldState) {
+  std::size_t failed_runs = 0;
+  for (std::uint64_t n = 1; n < 200; ++n) {
+    sim::SimFs fs(n);
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f);
+    for (std::uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(f.value().commit(step_of_history(i)));
+    const std::uint64_t before = digest(f.value().state);
+    fs.fail_call(sim::FsCall::pwrite, n, /*persistent=*/false, 28 /* ENOSPC */);
+    auto result = f.value().commit(step_of_history(5));
+    if (result) break;  // fewer writes than n: every one was tried
+    ++failed_runs;
+    EXPECT_EQ(result.error().code(), Errc::unavailable) << result.error().text();
+    EXPECT_FALSE(f.value().store->sync_failed());
+    EXPECT_EQ(digest(f.value().state), before);
+    // It recovers without a restart.
+    fs.clear_failures();
+    ASSERT_TRUE(f.value().commit(step_of_history(5)));
+    const std::uint64_t after = digest(f.value().state);
+    f.value().store.reset();
+    auto again = Fixture::open(fs);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(digest(again.value().state), after);
+  }
+  EXPECT_GT(failed_runs, 0u);
+}
+
+TEST(Store, FailedSync_IsToldApart) {
+  sim::SimFs fs;
+  auto f = Fixture::open(fs);
+  ASSERT_TRUE(f);
+  fs.fail_call(sim::FsCall::sync, 1);
+  auto result = f.value().commit(step_of_history(0));
+  ASSERT_FALSE(result);
+  EXPECT_TRUE(f.value().store->sync_failed());
+  EXPECT_FALSE(f.value().commit(step_of_history(1)));
+}
+
+std::string live_database(FileSystem& fs) {
+  auto names = fs.list(kDirectory);
+  for (const std::string& name : names.value()) {
+    if (name.starts_with("state.") && name.ends_with(".db")) return join_path(kDirectory, name);
+  }
+  return {};
+}
+
+// Changes the database behind the store's back, as only damage (or a person) would.
+void tamper(FileSystem& fs, const std::string& sql) {
+  auto db = sqlite::Database::open(fs, live_database(fs), {sqlite::OpenAs::existing});
+  ASSERT_TRUE(db) << db.error().text();
+  ASSERT_TRUE(db.value().exec(sql));
+  ASSERT_TRUE(db.value().checkpoint());
+}
+
+TEST(Store, RowsThatContradictEachOther_RefuseTheStartAndNameTheWayOut) {
+  struct Case {
+    std::string_view sql, why;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"DELETE FROM summary", "the summary row is missing"},
+           {"UPDATE summary SET doc = '{'", "stored summary cannot be read"},
+           {"DELETE FROM assignment WHERE partition = 1",
+            "topic orders has 3 partitions, but assignments for the first 1"},
+           {"DELETE FROM topic", "there are assignments or schemas without their topic"},
+           {"DELETE FROM topic_schema WHERE version = 1", "lacks a schema version before 2"},
+           {"DELETE FROM log WHERE idx = 3", "the log ends at entry 2, the rows at entry 3"},
+           {"UPDATE member SET doc = replace(doc, 'alive', 'asleep')", "has the unknown value"},
+           {"UPDATE topic SET name = 'other'", "topic other holds the row of orders"}}) {
+    sim::SimFs fs;
+    {
+      auto f = Fixture::open(fs);
+      ASSERT_TRUE(f);
+      CreateTopic orders = creation("orders", 7);
+      ASSERT_TRUE(
+          f.value().commit({member("n1"), orders, PutSchema{"orders", Incarnation(7), 2, "{}"}}));
+      ASSERT_TRUE(f.value().store->close());
+    }
+    tamper(fs, std::string(c.sql));
+    auto f = Fixture::open(fs);
+    ASSERT_FALSE(f) << c.sql;
+    EXPECT_EQ(f.error().code(), Errc::data_loss) << f.error().text();
+    EXPECT_NE(f.error().text().find(c.why), std::string::npos) << f.error().text();
+    EXPECT_NE(f.error().text().find("narad fsck --quick /data."), std::string::npos)
+        << f.error().text();
+  }
+}
+
+TEST(Store, DamagedPages_RefuseTheStart) {
+  sim::SimFs fs;
+  {
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f);
+    for (std::uint64_t n = 0; n < 30; ++n) ASSERT_TRUE(f.value().commit(step_of_history(n)));
+    ASSERT_TRUE(f.value().store->close());
+  }
+  // The root page of the second table: its b-tree header becomes nonsense.
+  ASSERT_TRUE(fs.corrupt(live_database(fs), 4096, std::byte{0xff}));
+  auto f = Fixture::open(fs);
+  ASSERT_FALSE(f);
+  EXPECT_EQ(f.error().code(), Errc::data_loss) << f.error().text();
+}
+
+TEST(Store, FormatOfAnotherRelease_IsRefusedUnchanged) {
+  sim::SimFs fs;
+  {
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f);
+    ASSERT_TRUE(f.value().store->close());
+  }
+  tamper(fs, "PRAGMA user_version = 9");
+  auto f = Fixture::open(fs);
+  ASSERT_FALSE(f);
+  EXPECT_EQ(f.error().code(), Errc::internal);
+  EXPECT_NE(f.error().text().find("has format 9; this release reads 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace narad::metastore
