@@ -184,7 +184,8 @@ constexpr Allowed kAllowed[] = {
     {"internal/tidy/tree_test.cpp", "fstream"},
     {"internal/tidy/tree_test.cpp", "getenv"},
 };
-// Allowed in every x_test.cpp and x_bench.cpp: measuring, reading testdata, starting a root task.
+// Allowed in every x_test.cpp and x_bench.cpp: reading and rewriting testdata, starting a root
+// task.
 constexpr std::string_view kAllowedInTests[] = {"co_spawn",
                                                 "ifstream",
                                                 "fstream",

@@ -120,8 +120,9 @@ Findings check_includes(const Tree& tree, const LinkGraph& graph) {
     if (!is_cpp(file.path)) continue;
     std::string own(directory_of(file.path));
     auto at = graph.directories.find(own);
+    if (at == graph.directories.end()) continue;  // not part of the build
     std::vector<std::string> start = {own};
-    if (at != graph.directories.end() && is_extra(file.path)) {
+    if (is_extra(file.path)) {
       start.insert(start.end(), at->second.test_deps.begin(), at->second.test_deps.end());
     }
     Names linked = reachable(graph, start);

@@ -180,10 +180,11 @@ TEST(TestNames, TooShortDisabledOrOverloadedNames_AreFound) {
   std::string text =
       "TEST(Log, Works) {}\n"
       "TEST(Log, TornTail_IsDropped) {}\n"
+      "TEST(Log, TornTailIsDropped) {}\n"
       "TEST(Log, DISABLED_TornTail_IsDropped) {}\n"
       "TEST_F(Move, OWN_1_OWN_2_OWN_3_holds) {}\n"
       "TEST_F(Move, OWN_1_OWN_2_OWN_3_OWN_4_holds) {}\n";
-  EXPECT_THAT(lines(check_test_names({{"pkg/x/x_test.cpp", text}})), ElementsAre(1, 3, 5));
+  EXPECT_THAT(lines(check_test_names({{"pkg/x/x_test.cpp", text}})), ElementsAre(1, 4, 6));
 }
 
 TEST(LongFunctions, MoreThanAScreen_IsAdvised) {

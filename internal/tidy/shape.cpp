@@ -85,8 +85,11 @@ void check_test_name(const SourceFile& file, const TestCase& c, Findings& out) {
   if (c.suite.starts_with("DISABLED_") || c.name.starts_with("DISABLED_")) {
     complain("a disabled test proves nothing: mend it or delete it");
   }
-  std::string whole = cat(c.suite, "_", c.name);
-  if (std::count(whole.begin(), whole.end(), '_') < 2) {
+  // A sentence: parts joined by '_', or at least three capitalised words.
+  auto capital = [](char letter) { return letter >= 'A' && letter <= 'Z'; };
+  bool parts = c.name.find('_') != std::string::npos;
+  bool words = std::count_if(c.name.begin(), c.name.end(), capital) >= 3;
+  if (!parts && !words) {
     complain("name it Subject_Situation_Outcome (the suite is the subject)");
   }
   if (ids_in(c.name).size() > 3) complain("at most three requirement ids a test");

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/env/real/system.h"
 
 namespace narad {

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/async/event.h"
 #include "pkg/async/task_group.h"
 #include "pkg/async/timeout.h"

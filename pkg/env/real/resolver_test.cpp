@@ -11,7 +11,7 @@
 #include <cstring>
 #include <future>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/base/text.h"
 
 namespace narad {
