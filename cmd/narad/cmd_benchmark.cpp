@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <optional>
+
+#include "cmd/narad/commands.h"
+#include "cmd/narad/format.h"
+#include "cmd/narad/histogram.h"
+#include "cmd/narad/ledger.h"
+#include "cmd/narad/session.h"
+#include "pkg/async/task_group.h"
+#include "pkg/base/text.h"
+#include "pkg/json/writer.h"
+
+namespace narad::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Nanos kPoll = seconds(2);
+constexpr Nanos kProgressPeriod = milliseconds(500);
+// How long --verify waits for messages that do not come, beyond the topic's own lease time.
+constexpr Nanos kVerifyPatience = seconds(30);
+constexpr int kEmptyPollsMax = 2;  // as release 2.x: two empty polls end a consuming worker
+constexpr std::size_t kWorkersMax = 4096;
+
+struct Settings {
+  std::string topic;
+  std::uint64_t count = 0;
+  std::size_t size = 0;
+  std::size_t workers = 0;
+  std::uint64_t batch = 0;
+  double rate = 0;  // messages a second; 0 = closed loop
+  Nanos duration{0};
+  bool consume = false;
+  bool verify = false;
+  bool json = false;
+};
+
+Result<Settings> read_settings(const Arguments& args) {
+  auto refuse = [](std::string text) { return Error(Errc::invalid_argument, std::move(text)); };
+  for (std::string_view flag : {"count", "size", "workers", "batch"}) {
+    if (args.integer(flag) < 1) return refuse(cat("--", flag, " must be at least 1"));
+  }
+  Settings s;
+  s.topic = args.operand(0);
+  s.duration = args.duration("duration");
+  // --duration without --count runs for the time alone.
+  bool timed = s.duration > Nanos(0) && !args.given("count");
+  s.count = timed ? UINT64_MAX : static_cast<std::uint64_t>(args.integer("count"));
+  s.size = static_cast<std::size_t>(args.integer("size"));
+  s.workers = static_cast<std::size_t>(args.integer("workers"));
+  s.batch = static_cast<std::uint64_t>(args.integer("batch"));
+  s.rate = static_cast<double>(std::max<std::int64_t>(args.integer("rate"), 0));
+  s.verify = args.flag("verify");
+  s.consume = args.flag("consume") || s.verify;
+  std::string output = args.text("output");
+  if (output != "text" && output != "json")
+    return refuse(cat("--output ", output, ": text or json"));
+  s.json = output == "json";
+  if (s.workers > kWorkersMax) return refuse(cat("--workers must be at most ", kWorkersMax));
+  if (s.batch > client::kConsumeMax) {
+    return refuse(cat("--batch must be at most ", client::kConsumeMax));
+  }
+  return s;
+}
+
+struct Phase {
+  std::uint64_t ok = 0;      // messages
+  std::uint64_t failed = 0;  // messages
+  Nanos took{0};
+  Histogram latency;  // of requests
+  std::string first_error;
+  void note(const Error& error) {
+    if (first_error.empty()) first_error = error.text();
+  }
+};
+
+// One run. Lives in run_bench()'s frame, which waits for all workers.
+class Bench {
+ public:
+  Bench(Session& session, Settings settings)
+      : session_(session),
+        env_(session.env),
+        settings_(std::move(settings)),
+        ledger_(env_.random.next(), settings_.size),
+        done_(env_) {
+    payload_ = cat("{\"bench\":\"",
+                   std::string(std::max<std::size_t>(settings_.size, 13) - 12, 'x'), "\"}");
+  }
+
+  Task<void> produce() {
+    started_ = env_.clock.mono();
+    co_await run_workers("producing", &Bench::produce_worker, produced_);
+  }
+  Task<void> consume() {
+    last_delivery_ = env_.clock.mono();
+    co_await run_workers("consuming", &Bench::consume_worker, consumed_);
+    // Release 2.x counts the polls that found nothing; the rate is of the time until the last
+    // message.
+    consumed_.took = std::max(last_delivery_ - phase_start_, Nanos(1));
+  }
+
+  const Phase& produced() const { return produced_; }
+  const Phase& consumed() const { return consumed_; }
+  const Settings& settings() const { return settings_; }
+  Tally tally() const { return ledger_.tally(); }
+
+ private:
+  struct Share {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    Nanos due{0};
+  };
+
+  Task<void> run_workers(const char* name, Task<void> (Bench::*worker)(), Phase& phase) {
+    phase_start_ = env_.clock.mono();
+    running_ = settings_.workers;
+    TaskGroup group(env_);
+    for (std::size_t i = 0; i < settings_.workers; ++i) group.spawn(name, counted(worker));
+    bool watch = session_.terminal.err_is_terminal() && !settings_.json;
+    while (running_ > 0) {
+      co_await done_.wait_for(kProgressPeriod);
+      if (watch) show_progress(name, phase);
+    }
+    if (watch) session_.terminal.err("\r\x1b[K");
+    phase.took = env_.clock.mono() - phase_start_;
+    co_await group.stop();
+  }
+  Task<void> counted(Task<void> (Bench::*worker)()) {
+    co_await (this->*worker)();
+    if (--running_ == 0) done_.notify_all();
+  }
+
+  void show_progress(std::string_view name, const Phase& phase) {
+    Nanos took = env_.clock.mono() - phase_start_;
+    std::string text = cat("\r\x1b[K", name, ": ", phase.ok, " ok");
+    if (phase.failed > 0) text += cat(", ", phase.failed, " failed");
+    text += cat(" in ", format_duration(std::chrono::round<seconds>(took)), " — ",
+                rate_text(phase.ok, took), " msg/s");
+    session_.terminal.err(text);
+  }
+
+  // What a worker sends next; nothing once the run is over.
+  std::optional<Share> next_share() {
+    Nanos now = env_.clock.mono();
+    bool over = settings_.duration > Nanos(0) && now - started_ >= settings_.duration;
+    if (over || next_ >= settings_.count) return std::nullopt;
+    Share share;
+    share.first = next_;
+    share.count = std::min(settings_.batch, settings_.count - next_);
+    share.due = now;
+    if (settings_.rate > 0) {
+      double offset_ns = 1e9 * static_cast<double>(next_) / settings_.rate;
+      share.due = started_ + Nanos(static_cast<std::int64_t>(offset_ns));
+    }
+    next_ += share.count;
+    return share;
+  }
+
+  std::string payload(std::uint64_t index) const {
+    return settings_.verify ? ledger_.payload(index) : payload_;
+  }
+
+  Task<Result<void>> send(Share share) {
+    if (settings_.batch == 1)
+      co_return co_await session_.client.produce(settings_.topic, payload(share.first));
+    std::vector<client::BatchRecord> records(share.count);
+    for (std::uint64_t i = 0; i < share.count; ++i) records[i].value = payload(share.first + i);
+    auto sent = co_await session_.client.produce_batch(settings_.topic, std::move(records));
+    if (!sent) co_return sent.error();
+    co_return ok();
+  }
+
+  Task<void> produce_worker() {
+    while (auto share = next_share()) {
+      Nanos now = env_.clock.mono();
+      if (share->due > now) co_await sleep_for(env_, share->due - now);
+      // In the open loop a request counts from when it was due, however late it could be sent.
+      auto sent = co_await send(*share);
+      if (sent) {
+        produced_.latency.record(env_.clock.mono() - share->due);
+        produced_.ok += share->count;
+      } else {
+        produced_.failed += share->count;
+        produced_.note(sent.error());
+      }
+      for (std::uint64_t i = 0; settings_.verify && i < share->count; ++i) {
+        ledger_.sent(share->first + i, sent ? Sent::accepted : Sent::unknown);
+      }
+    }
+  }
+
+  // Whether a consuming worker that found nothing `empty` times in a row is done.
+  bool enough(int empty) const {
+    if (!settings_.verify) return empty >= kEmptyPollsMax;
+    if (ledger_.complete()) return empty >= 1;
+    return env_.clock.mono() - last_delivery_ > kVerifyPatience;
+  }
+
+  Task<void> settle(std::vector<client::Received> messages) {
+    std::uint64_t acked = 0;
+    if (messages.size() == 1) {
+      auto done = co_await session_.client.ack(settings_.topic, messages[0].receipt_handle);
+      if (done) ++acked;
+      if (!done) consumed_.note(done.error());
+    } else {
+      std::vector<std::string> handles;
+      for (client::Received& m : messages) handles.push_back(std::move(m.receipt_handle));
+      auto results = co_await session_.client.settle(settings_.topic, client::AckMode::ack,
+                                                     std::move(handles));
+      if (!results) consumed_.note(results.error());
+      for (std::size_t i = 0; results && i < results.value().size(); ++i) {
+        if (results.value()[i].status == 204) ++acked;
+      }
+    }
+    consumed_.ok += acked;
+    consumed_.failed += messages.size() - acked;
+  }
+
+  Task<void> consume_worker() {
+    client::ConsumeOptions options;
+    options.max = static_cast<std::uint32_t>(settings_.batch);
+    options.wait = kPoll;
+    for (int empty = 0; !enough(empty);) {
+      Nanos begin = env_.clock.mono();
+      auto messages = co_await session_.client.consume(settings_.topic, options);
+      if (!messages) {
+        consumed_.note(messages.error());
+        ++empty;
+        co_await sleep_for(env_, seconds(1));
+        continue;
+      }
+      if (messages.value().empty()) {
+        ++empty;
+        continue;
+      }
+      empty = 0;
+      last_delivery_ = env_.clock.mono();
+      consumed_.latency.record(last_delivery_ - begin);
+      if (settings_.verify) {
+        for (const client::Received& m : messages.value()) ledger_.came_back(m.payload);
+      }
+      co_await settle(std::move(messages).value());
+      last_delivery_ = env_.clock.mono();
+    }
+  }
+
+  Session& session_;
+  Env& env_;
+  Settings settings_;
+  Ledger ledger_;
+  std::string payload_;
+  Phase produced_;
+  Phase consumed_;
+  std::uint64_t next_ = 0;
+  Nanos started_{0};
+  Nanos phase_start_{0};
+  Nanos last_delivery_{0};
+  std::size_t running_ = 0;
+  Event done_;
+};
+
+std::string latency_text(Nanos d) {
+  return format_duration(std::chrono::round<std::chrono::microseconds>(d));
+}
+
+std::string percentiles(const Histogram& h,
+                        std::initializer_list<std::pair<const char*, double>> ps) {
+  std::string out;
+  for (const auto& [name, p] : ps)
+    out += cat(out.empty() ? "" : " ", name, "=", latency_text(h.percentile(p)));
+  return out;
+}
+
+void print_text(Terminal& terminal, const Bench& bench) {
+  const Phase& p = bench.produced();
+  std::string out = cat("produce: ", p.ok, " ok, ", p.failed, " failed in ", short_duration(p.took),
+                        " — ", rate_text(p.ok, p.took), " msg/s; latency ",
+                        percentiles(p.latency, {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}}), "\n");
+  double seconds_taken = std::chrono::duration<double>(p.took).count();
+  auto bytes = static_cast<double>(p.ok * bench.settings().size);
+  auto per_second = static_cast<std::uint64_t>(seconds_taken > 0 ? bytes / seconds_taken : 0);
+  out +=
+      cat("produce: ", short_bytes(per_second), "/s; ", percentiles(p.latency, {{"p99.9", 0.999}}),
+          " max=", latency_text(p.latency.max()), "\n");
+  if (!p.first_error.empty()) out += cat("produce: first error: ", p.first_error, "\n");
+  if (bench.settings().consume) {
+    const Phase& c = bench.consumed();
+    out += cat("consume: ", c.ok, " msgs in ", short_duration(c.took), " (",
+               rate_text(c.ok, c.took), " msg/s)\n");
+    out += cat("consume: latency ",
+               percentiles(c.latency, {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}}), "\n");
+    if (c.failed > 0) out += cat("consume: ", c.failed, " acks failed\n");
+    if (!c.first_error.empty()) out += cat("consume: first error: ", c.first_error, "\n");
+  }
+  if (bench.settings().verify) {
+    Tally t = bench.tally();
+    out +=
+        cat("verify: ", t.accepted, " accepted, ", t.delivered, " delivered, ", t.lost, " lost, ",
+            t.duplicated, " duplicated, ", t.damaged, " damaged, ", t.foreign, " foreign; ",
+            t.unknown, " not answered, of which ", t.unknown_delivered, " delivered\n");
+  }
+  terminal.err(out);
+}
+
+void write_phase(json::Writer& w, std::string_view name, const Phase& p) {
+  double s = std::chrono::duration<double>(p.took).count();
+  w.key(name).begin_object().member("ok", p.ok).member("failed", p.failed);
+  w.member("seconds", s).member("messages_per_second", s > 0 ? static_cast<double>(p.ok) / s : 0.0);
+  w.key("latency_ns").begin_object().member("count", p.latency.count());
+  w.member("mean", p.latency.mean().count());
+  constexpr std::pair<const char*, double> kPercentiles[] = {
+      {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}};
+  for (const auto& [key, p_value] : kPercentiles) {
+    w.member(key, p.latency.percentile(p_value).count());
+  }
+  w.member("max", p.latency.max().count()).end_object();
+  if (!p.first_error.empty()) w.member("first_error", p.first_error);
+  w.end_object();
+}
+
+void print_json_report(Terminal& terminal, const Bench& bench) {
+  const Settings& s = bench.settings();
+  json::Writer w;
+  w.begin_object().member("version", 1).member("topic", s.topic).member("size", s.size);
+  w.member("workers", s.workers).member("batch", s.batch).member("rate", s.rate);
+  write_phase(w, "produce", bench.produced());
+  if (s.consume) write_phase(w, "consume", bench.consumed());
+  if (s.verify) {
+    Tally t = bench.tally();
+    w.key("verify").begin_object().member("accepted", t.accepted).member("unknown", t.unknown);
+    w.member("delivered", t.delivered).member("unknown_delivered", t.unknown_delivered);
+    w.member("lost", t.lost).member("duplicated", t.duplicated).member("damaged", t.damaged);
+    w.member("foreign", t.foreign).end_object();
+  }
+  w.end_object();
+  terminal.out(cat(w.take(), "\n"));
+}
+
+Task<Result<int>> run_bench(Session& s) {
+  NARAD_CO_TRY(auto settings, read_settings(s.args));
+  Bench bench(s, std::move(settings));
+  co_await bench.produce();
+  if (bench.settings().consume) co_await bench.consume();
+  if (bench.settings().json) {
+    print_json_report(s.terminal, bench);
+  } else {
+    print_text(s.terminal, bench);
+  }
+  Tally t = bench.tally();
+  bool bad = bench.settings().verify && (t.lost > 0 || t.damaged > 0);
+  co_return bad ? 1 : 0;
+}
+
+}  // namespace
+
+int bench(const Arguments& a, Terminal& t) {
+  return run_session(a, t, run_bench, {.connections = kWorkersMax});
+}
+
+}  // namespace narad::cli

@@ -1,0 +1,214 @@
+// `narad serve` and `narad server start`: settings in, a node that runs until it is told to stop.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "cmd/narad/commands.h"
+#include "cmd/narad/session.h"
+#include "internal/node/node.h"
+#include "pkg/async/task_group.h"
+#include "pkg/base/text.h"
+#include "pkg/config/config.h"
+#include "pkg/env/real/runtime.h"
+
+extern char** environ;
+
+namespace narad::cli {
+namespace {
+
+LogLevel level_of(std::string_view name) {
+  if (name == "debug") return LogLevel::debug;
+  if (name == "warn") return LogLevel::warn;
+  if (name == "error") return LogLevel::error;
+  return LogLevel::info;
+}
+
+std::map<std::string, std::string> narad_variables() {
+  std::map<std::string, std::string> variables;
+  for (char** v = environ; v != nullptr && *v != nullptr; ++v) {
+    std::string_view text = *v;
+    std::size_t equals = text.find('=');
+    if (!text.starts_with("NARAD_") || equals == std::string_view::npos) continue;
+    variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+Result<std::string> read_config_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return Error(Errc::invalid_argument, cat("config: cannot read ", path));
+  return text.str();
+}
+
+// The layers that do not change while the process runs; the file is read again on SIGHUP.
+struct Layers {
+  std::string config_path;
+  ConfigInput input;
+
+  Result<Config> load() const {
+    ConfigInput all = input;
+    if (!config_path.empty()) {
+      NARAD_TRY(all.file_text, read_config_file(config_path));
+      all.file_name = config_path;
+    }
+    return load_config(all);
+  }
+};
+
+Layers layers_of(const Arguments& args) {
+  Layers layers;
+  layers.config_path = args.text("config");
+  layers.input.env = narad_variables();
+  auto& flags = layers.input.flags;
+  auto take = [&](std::string_view flag, std::string_view path, std::string_view before = "") {
+    std::string value = args.text(flag);
+    if (!value.empty() && value != "0") flags.emplace_back(path, cat(before, value));
+  };
+  if (args.text("addr").empty()) take("port", "http.addr", ":");
+  take("addr", "http.addr");
+  take("cluster-port", "cluster.addr", ":");
+  take("node-id", "cluster.node_id");
+  take("data-dir", "storage.data_dir");
+  take("log-level", "log.level");
+  take("log-format", "log.format");
+  take("pprof-addr", "http.pprof_addr");
+  return layers;
+}
+
+// As many open files as the system grants: every partition and every connection holds some.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "narad";
+  return name;
+}
+
+// One run of a node. Lives in serve_until_told()'s frame, which waits for its tasks.
+struct Serving {
+  Serving(Runtime& r, Layers l, Config config, node::NodeOptions options)
+      : runtime(r),
+        env(r.env()),
+        layers(std::move(l)),
+        node(env, std::move(config), std::move(options)),
+        ended(env),
+        tasks(env) {}
+  Runtime& runtime;
+  Env& env;
+  Layers layers;
+  node::Node node;
+  bool stopping = false;
+  bool stopped = false;
+  Event ended;
+  TaskGroup tasks;
+};
+
+Task<void> stop_node(Serving& s) {
+  co_await s.node.stop();
+  s.stopped = true;
+  s.ended.notify_all();
+}
+
+void reload(Serving& s) {
+  auto fresh = s.layers.load();
+  if (!fresh) {
+    NARAD_LOG_ERROR(s.env.log, "reload refused; the settings in force stay",
+                    {"error", fresh.error()});
+    return;
+  }
+  s.runtime.set_log_level(level_of(fresh.value().log.level));
+  NARAD_LOG_INFO(s.env.log, "settings reloaded", {"log_level", fresh.value().log.level});
+}
+
+// The first request to end stops the node in order, the second ends the process.
+Task<void> watch_signals(Serving& s) {
+  for (;;) {
+    Signal signal = co_await next_signal(s.env);
+    if (signal == Signal::reload) {
+      reload(s);
+    } else if (!s.stopping) {
+      s.stopping = true;
+      NARAD_LOG_INFO(s.env.log, "stopping; a second signal ends at once");
+      s.tasks.spawn("stop", stop_node(s));
+    } else {
+      s.env.process.exit(kExitFailure, "asked to end twice");
+    }
+  }
+}
+
+Task<int> serve_until_told(Serving& s, Config config) {
+  s.tasks.spawn("signals", watch_signals(s));
+  auto started = co_await s.node.start();
+  if (started) {
+    for (const Endpoint& at : s.node.http_endpoints()) {
+      NARAD_LOG_INFO(s.env.log, cat("listening on http://", to_string(at)),
+                     {"node", s.node.node_id()}, {"data", config.storage.data_dir},
+                     {"authentication", config.security.enabled ? "basic" : "none"});
+    }
+    while (!s.stopped) co_await s.ended.wait();
+  } else if (s.stopping) {
+    while (!s.stopped) co_await s.ended.wait();
+  } else {
+    NARAD_LOG_ERROR(s.env.log, "start failed", {"error", started.error()});
+  }
+  co_await s.tasks.stop();
+  co_return started || s.stopping ? kExitOk : kExitFailure;
+}
+
+int run_node(Layers layers, Terminal& terminal) {
+  auto config = layers.load();
+  if (!config) {
+    terminal.err(cat(config.error().text(), "\n"));
+    return kExitFailure;
+  }
+  raise_file_limit();
+  RuntimeOptions options;
+  options.handle_signals = true;
+  options.log.level = level_of(config.value().log.level);
+  options.log.format =
+      config.value().log.format == "text" ? LogOptions::Format::text : LogOptions::Format::json;
+  Runtime runtime(options);
+  node::NodeOptions node_options;
+  node_options.version = version_text();
+  node_options.default_node_id = host_name();
+  node_options.started_at = runtime.env().clock.mono();
+  Serving serving(runtime, std::move(layers), config.value(), std::move(node_options));
+  return runtime.run(serve_until_told(serving, config.value()));
+}
+
+}  // namespace
+
+int serve(const Arguments& args, Terminal& terminal) { return run_node(layers_of(args), terminal); }
+
+int server_start(const Arguments& args, Terminal& terminal) {
+  Layers layers;
+  layers.input.env = narad_variables();
+  auto& flags = layers.input.flags;
+  std::int64_t port = args.integer("port");
+  std::string data_dir = args.text("data-dir");
+  if (args.flag("dev")) {
+    if (data_dir.empty()) data_dir = cat(environment("HOME"), "/.narad/data");
+    layers.input.dev = true;
+    layers.input.env["NARAD_SECURITY_ENABLED"] = "false";
+    layers.input.env.try_emplace("NARAD_CLUSTER_ADDR", cat("127.0.0.1:", port + 1));
+    flags.emplace_back("http.addr", cat("127.0.0.1:", port));
+    flags.emplace_back("log.format", "text");
+    terminal.err(cat("narad: development broker on http://127.0.0.1:", port, ", data in ", data_dir,
+                     ", no authentication\n"));
+  } else if (port != 7942) {
+    flags.emplace_back("http.addr", cat(":", port));
+  }
+  if (!data_dir.empty()) flags.emplace_back("storage.data_dir", data_dir);
+  return run_node(std::move(layers), terminal);
+}
+
+}  // namespace narad::cli

@@ -1,0 +1,398 @@
+#include "cmd/narad/spec.h"
+
+#include "cmd/narad/commands.h"
+#include "pkg/base/text.h"
+
+namespace narad::cli {
+namespace {
+
+using enum FlagKind;
+constexpr std::size_t kAny = 1'000'000;
+
+CommandSpec topic_group() {
+  FlagSpec retention = {"retention", 0,
+                        duration,    "0",
+                        "DURATION",  "how long records are kept (168h; 0 = the server's default)"};
+  FlagSpec visibility = {
+      "visibility", 0,          duration,
+      "0",          "DURATION", "how long a consumer has to ack (30s; 0 = the server's default)"};
+  FlagSpec partitions = {"partitions", 0, integer, "0", "N", "number of partitions"};
+  FlagSpec delay = {"delay", 0, duration, "0", "DURATION", "hold records back in the child"};
+  CommandSpec group = {
+      .name = "topic", .alias = "topics", .summary = "Create, list and change topics"};
+  group.children = {
+      {.name = "add",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Create a topic",
+       .flags = {partitions,
+                 retention,
+                 visibility,
+                 {"parent", 0, text, "", "TOPIC", "attach to this topic as a fan-out child"},
+                 delay,
+                 {"max-in-flight", 0, integer, "0", "N", "leases a partition gives out at once"},
+                 {"max-acked-ahead", 0, integer, "0", "N", "acks parked out of order"}},
+       .connects = true,
+       .run = topic_add},
+      {.name = "ls",
+       .summary = "List topics",
+       .flags = {{"json", 0, boolean, "false", "", "one line of JSON"}},
+       .connects = true,
+       .run = topic_ls},
+      {.name = "info",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Show a topic and its partitions",
+       .connects = true,
+       .run = topic_info},
+      {.name = "edit",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Change a topic",
+       .flags = {retention, visibility, partitions},
+       .connects = true,
+       .run = topic_edit},
+      {.name = "rm",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Delete a topic and its records",
+       .flags = {{"force", 'f', boolean, "false", "", "do not ask"}},
+       .connects = true,
+       .run = topic_rm},
+      {.name = "attach",
+       .operands = "PARENT CHILD",
+       .operands_min = 2,
+       .operands_max = 2,
+       .summary = "Copy what a topic gets into another",
+       .flags = {delay},
+       .connects = true,
+       .run = topic_attach},
+      {.name = "detach",
+       .operands = "PARENT CHILD",
+       .operands_min = 2,
+       .operands_max = 2,
+       .summary = "End a fan-out",
+       .connects = true,
+       .run = topic_detach},
+      {.name = "children",
+       .operands = "PARENT",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Show the children of a topic and their lag",
+       .connects = true,
+       .run = topic_children},
+  };
+  return group;
+}
+
+CommandSpec pub_command() {
+  return {.name = "pub",
+          .operands = "TOPIC [MESSAGE]",
+          .operands_min = 1,
+          .operands_max = 2,
+          .summary = "Produce a message",
+          .details =
+              "The message is the file named with --file, else MESSAGE, else (or for \"-\") all "
+              "of standard input. It is durable on the broker when the command says accepted.",
+          .flags = {{"key", 'k', text, "", "KEY", "messages of one key keep their order"},
+                    {"partition", 0, integer, "-1", "N", "produce to this partition"},
+                    {"file", 'f', text, "", "PATH", "send this file"},
+                    {"count", 0, integer, "1", "N", "send it so many times"},
+                    {"rate", 0, integer, "0", "N", "messages a second, with --count"}},
+          .connects = true,
+          .run = pub};
+}
+
+CommandSpec sub_command() {
+  return {.name = "sub",
+          .operands = "TOPIC",
+          .operands_min = 1,
+          .operands_max = 1,
+          .summary = "Consume messages until interrupted",
+          .details =
+              "Each message is printed, then acked. With --peek nothing is leased or acked: "
+              "records are read as they arrive.",
+          .flags = {{"peek", 0, boolean, "false", "", "look without consuming"},
+                    {"partition", 0, integer, "-1", "N", "this partition only"},
+                    {"from", 0, integer, "-1", "OFFSET", "where --peek starts (needs --partition)"},
+                    {"raw", 0, boolean, "false", "", "payloads only"},
+                    {"no-ack", 0, boolean, "false", "", "let leases run out"}},
+          .connects = true,
+          .run = sub};
+}
+
+CommandSpec replay_command() {
+  return {.name = "replay",
+          .operands = "TOPIC",
+          .operands_min = 1,
+          .operands_max = 1,
+          .summary = "Read a range of a partition again",
+          .flags = {{"partition", 0, integer, "-1", "N", "the partition (required)"},
+                    {"from", 0, integer, "-1", "OFFSET", "first offset (-1 = the oldest)"},
+                    {"to", 0, integer, "-1", "OFFSET", "end, exclusive (-1 = what is there now)"},
+                    {"raw", 0, boolean, "false", "", "payloads only"}},
+          .connects = true,
+          .run = replay};
+}
+
+CommandSpec bench_command() {
+  return {
+      .name = "bench",
+      .operands = "TOPIC",
+      .operands_min = 1,
+      .operands_max = 1,
+      .summary = "Measure produce and consume",
+      .details =
+          "Closed loop by default: each worker sends its next request when the last one is "
+          "answered. "
+          "With --rate requests are due on a fixed schedule, and latency counts from when a "
+          "request "
+          "was due, so that a stalled broker cannot hide. With --verify every message carries an "
+          "identity of its own, all are consumed and acked, and each is accounted for: the status "
+          "is "
+          "1 if one is lost.",
+      .flags = {{"count", 0, integer, "10000", "N", "messages to produce"},
+                {"size", 0, integer, "256", "BYTES", "size of a message"},
+                {"workers", 0, integer, "8", "N", "concurrent requests"},
+                {"consume", 0, boolean, "false", "", "then consume and ack"},
+                {"batch", 0, integer, "1", "N", "messages a request"},
+                {"duration", 0, duration, "0", "DURATION", "stop producing after this time"},
+                {"rate", 0, integer, "0", "N", "messages a second (0 = as fast as answered)"},
+                {"verify", 0, boolean, "false", "", "account for every message"},
+                {"output", 'o', text, "text", "FORMAT", "text or json"}},
+      .connects = true,
+      .run = bench};
+}
+
+CommandSpec user_group() {
+  FlagSpec grant = {"grant",
+                    0,
+                    list,
+                    "",
+                    "ACTION[:PATTERN,...]",
+                    "produce, consume, create or admin; may be given again"};
+  CommandSpec group = {.name = "user", .summary = "Manage users"};
+  group.children = {
+      {.name = "add",
+       .operands = "USERNAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Create a user",
+       .flags = {{"user-password", 0, text, "", "PASSWORD", "the new user's password (required)"},
+                 grant},
+       .connects = true,
+       .run = user_add},
+      {.name = "grant",
+       .operands = "USERNAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Replace a user's grants (none given: clear them)",
+       .flags = {grant},
+       .connects = true,
+       .run = user_grant},
+      {.name = "ls", .summary = "List users", .connects = true, .run = user_ls},
+      {.name = "rm",
+       .operands = "USERNAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Delete a user",
+       .connects = true,
+       .run = user_rm},
+  };
+  return group;
+}
+
+CommandSpec ctx_group() {
+  CommandSpec group = {.name = "ctx", .summary = "Remember connections under names"};
+  group.children = {
+      {.name = "add",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Save a connection",
+       .flags = {{"server", 0, text, "", "URL", "address of the broker (required)"},
+                 {"user", 0, text, "", "NAME", "username"},
+                 {"password", 0, text, "", "PASSWORD", "password"}},
+       .run = ctx_add},
+      {.name = "select",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Use a saved connection from now on",
+       .run = ctx_select},
+      {.name = "ls", .summary = "List saved connections", .run = ctx_ls},
+      {.name = "rm",
+       .operands = "NAME",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Forget a saved connection",
+       .run = ctx_rm},
+  };
+  return group;
+}
+
+CommandSpec cluster_group() {
+  FlagSpec output = {"output", 'o',      text,
+                     "",       "FORMAT", "text or json (json when not on a terminal)"};
+  CommandSpec group = {.name = "cluster",
+                       .summary = "Look at and change the cluster",
+                       .manners = Manners::operators};
+  group.children = {
+      {.name = "members",
+       .summary = "Show the nodes",
+       .flags = {output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_members},
+      {.name = "moves",
+       .summary = "Show partitions on their way to another node",
+       .flags = {output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_moves},
+      {.name = "decommission",
+       .operands = "NODE",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Move everything off a node, then drop it from the cluster",
+       .flags = {{"cancel", 0, boolean, "false", "", "take it back"}},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_decommission},
+  };
+  return group;
+}
+
+CommandSpec server_group() {
+  CommandSpec group = {.name = "server", .summary = "Start a broker; summarise one"};
+  group.children = {
+      {.name = "start",
+       .summary = "Start a broker in the foreground",
+       .details = "--dev listens on loopback without authentication and keeps its data in "
+                  "~/.narad/data.",
+       .flags = {{"dev", 0, boolean, "false", "", "loopback, no authentication"},
+                 {"port", 0, integer, "7942", "N", "port to listen on"},
+                 {"data-dir", 0, text, "", "DIR", "where data is kept"}},
+       .run = server_start},
+      {.name = "report",
+       .summary = "Messages and bytes of every topic",
+       .connects = true,
+       .run = server_report},
+  };
+  return group;
+}
+
+CommandSpec serve_command() {
+  return {.name = "serve",
+          .operands_max = kAny,
+          .summary = "Run the broker",
+          .details =
+              "Settings come from defaults, then --config, then NARAD_* variables, then flags. "
+              "SIGTERM and SIGINT end it in order; SIGHUP reloads what can be reloaded.",
+          .flags = {{"config", 0, text, "", "PATH", "JSON file with settings"},
+                    {"port", 0, integer, "0", "N", "http.addr = :N"},
+                    {"addr", 0, text, "", "HOST:PORT", "http.addr (wins over --port)"},
+                    {"cluster-port", 0, integer, "0", "N", "cluster.addr = :N"},
+                    {"node-id", 0, text, "", "ID", "cluster.node_id"},
+                    {"data-dir", 0, text, "", "DIR", "storage.data_dir"},
+                    {"log-level", 0, text, "", "LEVEL", "debug, info, warn or error"},
+                    {"log-format", 0, text, "", "FORMAT", "json or text"},
+                    {"pprof-addr", 0, text, "", "ADDR", "accepted for compatibility; ignored"}},
+          .manners = Manners::operators,
+          .run = serve};
+}
+
+CommandSpec fsck_group() {
+  CommandSpec group = {
+      .name = "fsck",
+      .operands = "PATH",
+      .operands_min = 1,
+      .operands_max = kAny,
+      .summary = "Check data on disk, offline",
+      .details =
+          "Reads only. The status has bits: 0 clean, 4 problems found, 8 something could not be "
+          "checked, 16 usage, 32 interrupted.",
+      .flags = {{"quick", 0, boolean, "false", "", "headers only"},
+                {"output", 'o', text, "text", "FORMAT", "text or json"}},
+      .manners = Manners::operators,
+      .run = fsck};
+  group.children = {{.name = "wal",
+                     .operands = "DIR",
+                     .operands_min = 1,
+                     .operands_max = 1,
+                     .summary = "Check an ingress WAL",
+                     .flags = {{"output", 'o', text, "text", "FORMAT", "text or json"}},
+                     .manners = Manners::operators,
+                     .run = fsck_wal}};
+  return group;
+}
+
+CommandSpec make_root() {
+  CommandSpec root = {.name = "narad",
+                      .summary = "A message broker in one binary, and its command line"};
+  root.children = {
+      serve_command(),
+      server_group(),
+      topic_group(),
+      pub_command(),
+      sub_command(),
+      replay_command(),
+      bench_command(),
+      user_group(),
+      ctx_group(),
+      cluster_group(),
+      fsck_group(),
+      {.name = "version", .summary = "Print the version", .run = version},
+      {.name = "completion",
+       .operands = "bash|zsh|fish",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Print a completion script for a shell",
+       .run = completion},
+      {.name = "help",
+       .operands = "[COMMAND...]",
+       .operands_max = kAny,
+       .summary = "Explain a command",
+       .run = help},
+      {.name = "man", .summary = "Print the manual page (roff)", .run = man},
+  };
+  return root;
+}
+
+}  // namespace
+
+const CommandSpec& root_command() {
+  static const CommandSpec kRoot = make_root();
+  return kRoot;
+}
+
+const std::vector<FlagSpec>& connection_flags() {
+  static const std::vector<FlagSpec> kFlags = {
+      {"server", 's', text, "", "URL",
+       "address of the broker (else NARAD_ADDR, the context, http://127.0.0.1:7942)"},
+      {"user", 'u', text, "", "NAME", "username (else NARAD_USER, the context)"},
+      {"password", 'p', text, "", "PASSWORD", "password (else NARAD_PASS, the context)"}};
+  return kFlags;
+}
+
+const CommandSpec* find_child(const CommandSpec& group, std::string_view name) {
+  for (const CommandSpec& child : group.children) {
+    if (child.name == name || (!child.alias.empty() && child.alias == name)) return &child;
+  }
+  return nullptr;
+}
+
+std::string CommandPath::text() const {
+  std::string out;
+  for (const CommandSpec* step : steps) {
+    if (!out.empty()) out += ' ';
+    out += step->name;
+  }
+  return out;
+}
+
+}  // namespace narad::cli
