@@ -186,13 +186,9 @@ constexpr Allowed kAllowed[] = {
 };
 // Allowed in every x_test.cpp and x_bench.cpp: reading and rewriting testdata, starting a root
 // task.
-constexpr std::string_view kAllowedInTests[] = {"co_spawn",
-                                                "ifstream",
-                                                "fstream",
-                                                "filesystem",
-                                                "getenv",
-                                                "detached",
-                                                "boost/asio/detached.hpp"};
+constexpr std::string_view kAllowedInTests[] = {
+    "co_spawn",   "ifstream", "ofstream", "fstream",
+    "filesystem", "getenv",   "detached", "boost/asio/detached.hpp"};
 constexpr std::string_view kAllowedInBenches[] = {"steady_clock"};
 
 bool is_outside(std::string_view path) {

@@ -118,7 +118,11 @@ TEST(Includes, UndeclaredDirectory_IsFoundAndTransitiveOnePasses) {
 
 TEST(Includes, TestDependency_IsForTestsOnly) {
   EXPECT_THAT(includes("internal/a/x_test.cpp", "#include \"pkg/sim/sim.h\"\n"), IsEmpty());
+  EXPECT_THAT(includes("internal/a/test_x.h", "#include \"pkg/sim/sim.h\"\n"), IsEmpty());
   EXPECT_THAT(lines(includes("internal/a/x.cpp", "#include \"pkg/sim/sim.h\"\n")), ElementsAre(1));
+  EXPECT_THAT(lines(includes("internal/a/x.cpp", "#include \"internal/a/test_x.h\"\n")),
+              ElementsAre(1));
+  EXPECT_THAT(includes("internal/a/x_test.cpp", "#include \"internal/a/test_x.h\"\n"), IsEmpty());
 }
 
 TEST(Includes, ForbiddenDirections_AreFound) {

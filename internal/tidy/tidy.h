@@ -46,7 +46,7 @@ struct Include {
 std::vector<Include> includes_of(std::string_view cpp);
 
 bool is_cpp(std::string_view path);   // .h or .cpp
-bool is_test(std::string_view path);  // x_test.cpp
+bool is_test(std::string_view path);  // x_test.cpp, and test_x.h that only tests include
 std::string_view directory_of(std::string_view path);
 
 // ---- rules ----------------------------------------------------------------------------------
