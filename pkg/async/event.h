@@ -22,14 +22,13 @@ class Event {
   Task<void> wait();
   // True if notified (from the moment of this call on), false once `delay` has passed.
   Task<bool> wait_for(Nanos delay);
-  std::size_t waiters() const { return tickets_.size(); }
+  std::size_t waiters() const;
 
  private:
-  Task<void> wait_unless_notified_since(std::uint64_t count);
-
+  void sweep();
   Env& env_;
   std::vector<Parking::Ticket> tickets_;
-  std::uint64_t notified_ = 0;  // calls of notify_all()
+  std::size_t sweep_at_ = 64;
 };
 
 class Mutex {
@@ -65,6 +64,7 @@ class Mutex {
   Env& env_;
   bool locked_ = false;
   std::deque<Parking::Ticket> tickets_;
+  std::size_t sweep_at_ = 64;
 };
 
 }  // namespace narad

@@ -1,5 +1,6 @@
 #include "pkg/async/task.h"
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
@@ -7,6 +8,7 @@
 namespace narad {
 
 bool is_cancellation(const std::exception_ptr& error) {
+  if (!error) return false;
   try {
     std::rethrow_exception(error);
   } catch (const boost::system::system_error& e) {

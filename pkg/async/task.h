@@ -6,6 +6,7 @@
 // outlives them with; no capturing lambda is a coroutine; after each co_await the world has
 // changed; name a temporary before a co_await, then move it.
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <memory>
@@ -19,9 +20,13 @@ namespace narad {
 template <class T = void>
 using Task = asio::awaitable<T>;
 
-// Whether `error` is how a cancelled task ends: operation_aborted, also from within operator|| and
-// with_timeout, which wrap what their operands throw.
+// Whether `error` is how a cancelled task ends: operation_aborted, also from within Asio's
+// operator|| and operator&&, which wrap what their operands throw.
 bool is_cancellation(const std::exception_ptr& error);
+
+// `co_await clear_cancellation();` in a task that has caught its cancellation lets it await its
+// clean-up; without it every further co_await throws at once (before the awaited function starts).
+inline auto clear_cancellation() { return asio::this_coro::reset_cancellation_state(); }
 
 // Suspends for `delay` of the mono clock.
 Task<void> sleep_for(Env& env, Nanos delay);

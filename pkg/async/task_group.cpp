@@ -2,6 +2,7 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 #include <exception>
 #include <vector>
@@ -30,10 +31,6 @@ TaskGroup::TaskGroup(Env& env) : state_(std::make_shared<State>(env)) {}
 TaskGroup::~TaskGroup() { NARAD_ASSERT(state_->children.empty(), state_->children.front()->name); }
 
 namespace {
-
-struct Outcome {
-  std::exception_ptr error;
-};
 
 std::string describe(const std::exception_ptr& error) {
   try {
@@ -86,7 +83,18 @@ Task<void> TaskGroup::stop() {
   std::vector<std::shared_ptr<State::Child>> children(state->children.begin(),
                                                       state->children.end());
   for (auto& child : children) child->signal.emit(asio::cancellation_type::terminal);
-  while (!state->children.empty()) co_await state->changed.wait();
+  children.clear();
+  // A caller that is cancelled now must still not go on and destroy what the children use.
+  const bool throws = co_await asio::this_coro::throw_if_cancelled();
+  co_await asio::this_coro::throw_if_cancelled(false);
+  while (!state->children.empty()) {
+    try {
+      co_await state->changed.wait();
+    } catch (const boost::system::system_error& e) {
+      if (e.code() != asio::error::operation_aborted) throw;
+    }
+  }
+  co_await asio::this_coro::throw_if_cancelled(throws);
 }
 
 bool TaskGroup::stopping() const { return state_->stopping; }

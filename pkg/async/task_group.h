@@ -21,7 +21,10 @@ class TaskGroup {
   // stop() has begun the task is destroyed unstarted.
   void spawn(const char* name, Task<void> task);
 
-  // Asks every task to stop (cancellation), and waits until all have ended. Idempotent.
+  // Asks every task to stop (cancellation), and waits until all have ended. Idempotent. A
+  // cancellation of the caller that comes during stop() does not cut the waiting short; one that
+  // came before must have been cleared (clear_cancellation()), or the co_await throws and nothing
+  // stops.
   Task<void> stop();
   bool stopping() const;
   std::size_t size() const;

@@ -1,6 +1,7 @@
 #pragma once
 // Deadlines. A deadline is passed down, not a fresh time-out per layer.
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <memory>
 #include <optional>
 
 #include "pkg/async/task.h"
@@ -10,7 +11,11 @@ namespace narad {
 // A point on the mono clock of one Env.
 class Deadline {
  public:
-  static Deadline after(Env& env, Nanos delay) { return Deadline(env.clock.mono() + delay); }
+  // A delay too large to represent means never.
+  static Deadline after(Env& env, Nanos delay) {
+    const Nanos now = env.clock.mono();
+    return Deadline(delay > Nanos::max() - now ? Nanos::max() : now + delay);
+  }
   Nanos left(Env& env) const { return at_ - env.clock.mono(); }
   bool passed(Env& env) const { return left(env) <= Nanos(0); }
   Nanos at() const { return at_; }
@@ -20,14 +25,27 @@ class Deadline {
   Nanos at_;
 };
 
-// The result of `task`, or nothing once `delay` has passed (the task is cancelled and awaited: one
-// that ignores cancellation, such as a blocking job, delays the answer).
+// True if `task` finished, false once `delay` has passed: then it is cancelled, and awaited, so one
+// that ignores cancellation (a blocking job) delays the answer. A task that finished in spite of
+// its cancellation counts as finished: what it achieved (a lock, a commit) is not thrown away. An
+// exception of the task passes through at once. (Boost's `||` waits for a *success* instead,
+// turning a failure into a time-out, and reports its own cancellation as another exception type.)
+Task<bool> finishes_within(Env& env, Nanos delay, Task<void> task);
+
+namespace detail {
+template <class T>
+Task<void> store_result(Task<T> task, std::shared_ptr<std::optional<T>> out) {
+  out->emplace(co_await std::move(task));
+}
+}  // namespace detail
+
+// The same for a task with a result: the result, or nothing.
 template <class T>
 Task<std::optional<T>> with_timeout(Env& env, Nanos delay, Task<T> task) {
-  using namespace asio::experimental::awaitable_operators;
-  auto first = co_await (std::move(task) || sleep_for(env, delay));
-  if (first.index() == 0) co_return std::optional<T>(std::move(std::get<0>(first)));
-  co_return std::nullopt;
+  auto out = std::make_shared<std::optional<T>>();
+  auto stored = detail::store_result(std::move(task), out);
+  (void)co_await finishes_within(env, delay, std::move(stored));
+  co_return std::move(*out);
 }
 
 }  // namespace narad
