@@ -84,6 +84,15 @@ TEST(Repository, Words_AreFinished) { EXPECT_EQ(to_text(check_words(tree())), ""
 TEST(Repository, Directories_HaveReadmes) { EXPECT_EQ(to_text(check_readmes(tree())), ""); }
 TEST(Repository, Tests_AreNamedAsSentences) { EXPECT_EQ(to_text(check_test_names(tree())), ""); }
 
+TEST(Repository, Documents_AreInTheIndex) {
+  std::string index = slurp("docs/README.md");
+  for (const SourceFile& file : tree()) {
+    bool page = file.path.starts_with("docs/") && file.path.ends_with(".md");
+    if (!page || file.path.ends_with("README.md")) continue;
+    EXPECT_THAT(index, ::testing::HasSubstr("(" + file.path.substr(5) + ")"));
+  }
+}
+
 TEST(Repository, LongFunctions_AreReported) { std::cout << to_text(advise_long_functions(tree())); }
 
 TEST(Repository, Requirements_AreKnownAndCoverageIsReported) {
