@@ -57,6 +57,11 @@ void Headers::clear() {
   fields_.clear();
 }
 
+void Headers::reserve(std::size_t fields, std::size_t bytes) {
+  fields_.reserve(fields);
+  text_.reserve(bytes);
+}
+
 std::string_view Request::path() const {
   const std::string_view t = target;
   return t.substr(0, t.find('?'));

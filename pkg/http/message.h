@@ -32,6 +32,7 @@ class Headers {
   // Field number `i`: name and value.
   std::pair<std::string_view, std::string_view> at(std::size_t i) const;
   void clear();
+  void reserve(std::size_t fields, std::size_t bytes);
 
  private:
   struct Field {

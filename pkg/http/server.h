@@ -57,6 +57,8 @@ struct ServerStats {
   std::uint64_t accept_errors = 0;  // for example, out of file descriptors
 };
 
+struct ServerState;
+
 class Server {
  public:
   Server(Env& env, ServerOptions options, Admit admit, Handler handler);
@@ -77,8 +79,7 @@ class Server {
   ServerStats stats() const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<ServerState> state_;
 };
 
 }  // namespace narad::http
