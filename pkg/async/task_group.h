@@ -1,7 +1,11 @@
 #pragma once
 // TaskGroup: the only way to start a task that nobody awaits. The owner calls stop() and waits for
 // it before it destroys what the tasks use; the destructor asserts that none is left. Lives on one
-// loop. If the node is killed in simulation, the frames are destroyed first and the group is empty.
+// loop.
+//
+// If the node is killed in simulation, its frames are destroyed where they stand, in no particular
+// order, and its components after them. So a task may refer to a component or own what it uses, but
+// not refer to the locals of another coroutine, not even of the one that owns its group.
 #include <boost/asio/cancellation_signal.hpp>
 #include <list>
 #include <string>

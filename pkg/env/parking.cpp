@@ -7,6 +7,7 @@ namespace narad {
 
 Parking::Ticket Parking::park(VoidHandler handler) {
   const Ticket ticket = ++last_;
+  if (dead_) return ticket;
   auto slot = asio::get_associated_cancellation_slot(handler);
   waiting_.emplace(ticket, std::move(handler));
   // The slot keeps the ticket, not the handler: the handler owns the frame that owns the slot.
@@ -28,6 +29,7 @@ bool Parking::unpark(Ticket ticket, error_code ec) {
 }
 
 void Parking::drop_all() {
+  dead_ = true;
   while (!waiting_.empty()) {
     auto node = waiting_.extract(waiting_.begin());  // ~handler may call back in
   }

@@ -22,13 +22,17 @@ class Parking {
   // Completes the handler (later, on its executor). False if it is not parked any more.
   bool unpark(Ticket ticket, error_code ec = {});
   bool parked(Ticket ticket) const { return waiting_.contains(ticket); }
-  // Destroys every handler without completing it: the node is dead.
+  // Destroys every handler without completing it, and from now on those that come: the node is
+  // dead.
   void drop_all();
+  // Whether the node is dead: its frames are being destroyed in no particular order, unfinished.
+  bool dead() const { return dead_; }
   std::size_t size() const { return waiting_.size(); }
 
  private:
   std::map<Ticket, VoidHandler> waiting_;
   Ticket last_ = 0;
+  bool dead_ = false;
 };
 
 }  // namespace narad

@@ -56,8 +56,9 @@ void Machine::boot(Factory factory) {
   context_ = std::make_unique<NodeContext>();
   work_.emplace(context_->get_executor());
   sim_.attach(id_, context_.get());
+  parking_.emplace();
   env_.emplace(Env{context_->get_executor(), clock_, timers_, random_, disk_, blocking_, *stack_,
-                   log_, process_, signals_, parking_});
+                   log_, process_, signals_, *parking_});
   component_ = factory_(*env_);
 }
 
@@ -100,15 +101,16 @@ void Machine::tear_down(Kill kind) {
   sim_.drop_owner(id_);
   blocking_.drop_all();
   signals_.drop_all();
-  parking_.drop_all();
+  parking_->drop_all();
   // (3) All queued handlers, and with them all suspended frames. Components still exist.
   work_.reset();
   context_->destroy_handlers();
   // (4) (5)
   component_.reset();
   context_.reset();
-  NARAD_ASSERT(parking_.size() == 0);
+  NARAD_ASSERT(parking_->size() == 0);
   env_.reset();
+  parking_.reset();
   // (6) What survived.
   if (power_cut) {
     disk_.power_cycle();

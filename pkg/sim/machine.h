@@ -89,7 +89,8 @@ class Machine {
   SimTimers& timers() { return timers_; }
   SimBlocking& blocking() { return blocking_; }
   SimLogSink& log() { return log_; }
-  Parking& parking() { return parking_; }
+  // Suspended waits on events and mutexes of this life of the process. REQUIRES: up.
+  Parking& parking() { return *parking_; }
 
  private:
   void go_inert();
@@ -118,9 +119,9 @@ class Machine {
   SimLogSink log_;
   SimProcess process_;
   SimSignals signals_;
-  Parking parking_;
 
   // Of one life of the process.
+  std::optional<Parking> parking_;
   std::optional<Env> env_;
   std::unique_ptr<NodeContext> context_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;

@@ -19,6 +19,7 @@ constexpr std::uint64_t kSector = 512;
 constexpr std::uint64_t kRoot = 1;
 constexpr std::size_t kNameBytesMax = 255;
 constexpr std::int64_t kFirstMillis = 1'700'000'000'000;
+constexpr std::uint64_t kOffsetMax = ~std::uint64_t{0} >> 1;  // off_t
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 }  // namespace
 
@@ -283,6 +284,7 @@ class SimFile final : public File {
 
   Result<std::size_t> pread(std::span<std::byte> buffer, std::uint64_t offset) override {
     if (int e = enter(FsCall::pread)) return error("read", e);
+    if (offset > kOffsetMax) return error("read", EINVAL);
     if (fs_.faults_rng_.chance(fs_.faults.eio_read)) {
       ++fs_.stats.eio;
       return error("read", EIO);
