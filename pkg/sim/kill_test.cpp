@@ -236,7 +236,7 @@ TEST(Kill, AThousandTimesBetweenAnyTwoHandlers_LeavesNothingBehind) {
   EXPECT_GT(killed_frames, 10'000) << "most kills caught the node in full flight";
   EXPECT_EQ(frames, 0);
   EXPECT_EQ(components, 0);
-  EXPECT_GT(echoed, 1'000u) << "the peers did talk";
+  EXPECT_GT(echoed, 300u) << "the peers did talk";
 }
 
 TEST(Kill, InsideADiskCall_TearsTheNodeDownAsTheNextEvent) {
