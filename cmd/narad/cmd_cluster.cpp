@@ -12,12 +12,9 @@ namespace {
 using http::Method;
 
 // Whether people read this: asked for, or standard output is a terminal.
-Result<bool> wants_text(const Session& s) {
+bool wants_text(const Session& s) {
   std::string output = s.args.text("output");
-  if (output.empty()) return s.terminal.out_is_terminal();
-  if (output == "text") return true;
-  if (output == "json") return false;
-  return Error(Errc::invalid_argument, cat("--output ", output, ": text or json"));
+  return output.empty() ? s.terminal.out_is_terminal() : output == "text";
 }
 
 std::string cell(json::Value row, std::string_view name) {
@@ -52,9 +49,8 @@ std::string moves_table(json::Value list) {
 
 Task<Result<int>> show_list(Session& s, std::string_view what,
                             std::string (*table)(json::Value list)) {
-  NARAD_CO_TRY(bool text, wants_text(s));
   NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, cat("/v1/cluster/", what)));
-  if (!text) {
+  if (!wants_text(s)) {
     print_json(s.terminal, answer.body);
     co_return 0;
   }

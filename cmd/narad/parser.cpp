@@ -76,6 +76,12 @@ Result<void> check_value(const FlagSpec& flag, const std::string& value) {
     auto d = parse_duration(value);
     if (!d) return refuse(d.error().text());
   }
+  if (flag.kind == FlagKind::choice && !value.empty()) {
+    std::string choices = cat('|', flag.value_name, '|');
+    if (choices.find(cat('|', value, '|')) == std::string::npos) {
+      return refuse(cat("one of ", flag.value_name));
+    }
+  }
   return ok();
 }
 

@@ -122,6 +122,8 @@ TEST(Parser, OperatorMistakes_AnswerTwo) {
   EXPECT_EQ(parse_line("cluster members --bogus").status, 2);
   EXPECT_EQ(parse_line("cluster decommission").status, 2);
   EXPECT_EQ(parse_line("serve --bogus=1").status, 2);
+  EXPECT_EQ(parse_line("cluster moves -o yaml").status, 2);
+  EXPECT_TRUE(parse_line("cluster moves -o json").arguments);
 }
 
 TEST(ServeWords, GoSyntax_IsNormalised) {

@@ -163,7 +163,7 @@ CommandSpec bench_command() {
                 {"duration", 0, duration, "0", "DURATION", "stop producing after this time"},
                 {"rate", 0, integer, "0", "N", "messages a second (0 = as fast as answered)"},
                 {"verify", 0, boolean, "false", "", "account for every message"},
-                {"output", 'o', text, "text", "FORMAT", "text or json"}},
+                {"output", 'o', choice, "text", "text|json", "how to print"}},
       .connects = true,
       .run = bench};
 }
@@ -317,7 +317,7 @@ CommandSpec fsck_group() {
           "Reads only. The status has bits: 0 clean, 4 problems found, 8 something could not be "
           "checked, 16 usage, 32 interrupted.",
       .flags = {{"quick", 0, boolean, "false", "", "headers only"},
-                {"output", 'o', text, "text", "FORMAT", "text or json"}},
+                {"output", 'o', choice, "text", "text|json", "how to print"}},
       .manners = Manners::operators,
       .run = fsck};
   group.children = {{.name = "wal",
@@ -325,7 +325,7 @@ CommandSpec fsck_group() {
                      .operands_min = 1,
                      .operands_max = 1,
                      .summary = "Check an ingress WAL",
-                     .flags = {{"output", 'o', text, "text", "FORMAT", "text or json"}},
+                     .flags = {{"output", 'o', choice, "text", "text|json", "how to print"}},
                      .manners = Manners::operators,
                      .run = fsck_wal}};
   return group;

@@ -16,6 +16,7 @@ enum class FlagKind : std::uint8_t {
   text,
   duration,  // Go's: "1h30m"
   list,      // text, may be given again
+  choice,    // one of the words of value_name: "text|json"
 };
 
 struct FlagSpec {

@@ -1,0 +1,226 @@
+// The commands against a running broker: outputs and exit status as release 2.x has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <boost/json.hpp>
+
+#include "cmd/narad/e2e/broker.h"
+#include "pkg/base/text.h"
+
+namespace narad::e2e {
+namespace {
+
+namespace json = boost::json;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Cli : public ::testing::Test {
+ protected:
+  static BrokerOptions open_broker() {
+    BrokerOptions options;
+    options.env["NARAD_SECURITY_ENABLED"] = "false";
+    return options;
+  }
+  void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.why(); }
+
+  std::vector<std::string> command(std::vector<std::string> words) const {
+    words.insert(words.begin(), narad_binary());
+    return words;
+  }
+  ChildOptions options() const {
+    ChildOptions o;
+    o.env["NARAD_ADDR"] = cat("http://127.0.0.1:", broker_.port(), "/");
+    o.env["NARAD_CONFIG_DIR"] = directory_ / "config";
+    o.env["TZ"] = "UTC";
+    return o;
+  }
+  Ran narad(std::vector<std::string> words) const { return run(command(words), options()); }
+  // Runs it, and takes any status but 0 for a failure of the test.
+  std::string good(std::vector<std::string> words) const {
+    Ran ran = narad(std::move(words));
+    EXPECT_EQ(ran.exit.code, 0) << ran.out << ran.err;
+    return ran.out;
+  }
+
+  TempDir directory_;
+  Broker broker_{directory_ / "data", open_broker()};
+};
+
+TEST_F(Cli, TopicLifeCycle_PrintsWhatReleaseTwoPrints) {
+  EXPECT_EQ(good({"topic", "ls"}), "no topics\n");
+  EXPECT_EQ(good({"topic", "ls", "--json"}), "null\n");
+  std::string added = good({"topic", "add", "orders", "--partitions", "4", "--retention", "168h"});
+  EXPECT_THAT(added, StartsWith("{\n  \"name\": \"orders\",\n  \"partitions\": 4,\n"));
+  EXPECT_THAT(added, EndsWith("\n}\n"));
+  EXPECT_EQ(good({"topics", "ls"}),
+            "NAME                             PARTITIONS    RETENTION  ROLE\n"
+            "orders                                    4     168h0m0s  -\n");
+  EXPECT_EQ(
+      good({"topic", "ls", "--json"}),
+      "[{\"name\":\"orders\",\"partitions\":4,\"retention_ms\":604800000,\"role\":\"standalone\","
+      "\"parent\":\"\",\"fanout_delay_ms\":0}]\n");
+  EXPECT_THAT(good({"topic", "edit", "orders", "--partitions", "6"}),
+              HasSubstr("\"partitions\": 6"));
+  EXPECT_THAT(good({"topic", "edit", "orders", "--visibility", "1m"}),
+              HasSubstr("\"visibility_timeout_ms\": 60000"));
+  EXPECT_THAT(good({"topic", "info", "orders"}), HasSubstr("\"partition_stats\": ["));
+  EXPECT_EQ(good({"topic", "rm", "orders", "-f"}), "deleted orders\n");
+  EXPECT_EQ(good({"topic", "ls"}), "no topics\n");
+}
+
+TEST_F(Cli, Failures_AnswerOneAndSayWhy) {
+  Ran missing = narad({"topic", "info", "nowhere"});
+  EXPECT_EQ(missing.exit.code, 1);
+  EXPECT_EQ(missing.err, "narad: http 404: topic not found\n");
+  good({"topic", "add", "orders"});
+  Ran twice = narad({"topic", "add", "orders"});
+  EXPECT_EQ(twice.exit.code, 1);
+  EXPECT_EQ(twice.err, "narad: http 409: topic already exists\n");
+  Ran nothing = narad({"topic", "edit", "orders"});
+  EXPECT_EQ(nothing.exit.code, 1);
+  EXPECT_THAT(nothing.err, StartsWith("narad: nothing to change"));
+  Ran unknown = narad({"frobnicate"});
+  EXPECT_EQ(unknown.exit.code, 1);
+  EXPECT_THAT(unknown.err, StartsWith("narad: unknown command \"frobnicate\""));
+}
+
+TEST_F(Cli, NoBroker_IsATransportError) {
+  Ran classic = narad({"-s", "http://127.0.0.1:1", "topic", "ls"});
+  EXPECT_EQ(classic.exit.code, 1);
+  EXPECT_THAT(classic.err, StartsWith("narad: transport: "));
+  Ran cluster = narad({"cluster", "members", "-s", "http://127.0.0.1:1"});
+  EXPECT_EQ(cluster.exit.code, 3);
+}
+
+TEST_F(Cli, ProduceAndConsume_ShowEveryKindOfPayload) {
+  good({"topic", "add", "t"});
+  Ran pub = narad({"pub", "t", "{\"id\":1}", "-k", "k1", "--partition", "2"});
+  EXPECT_EQ(pub.err, "accepted (8 bytes)\n");
+  good({"pub", "t", "plain", "--partition", "2"});
+  write_text(directory_ / "bytes", std::string("A\xff\0", 3));
+  good({"pub", "t", "--file", directory_ / "bytes", "--partition", "2"});
+  ASSERT_TRUE(await_records(broker_.port(), "t", 3, std::chrono::seconds(10)));
+
+  Ran replay = narad({"replay", "t", "--partition", "2"});
+  EXPECT_EQ(replay.err, "3 message(s) replayed from p2 [0, 3)\n");
+  EXPECT_THAT(replay.out, ContainsRegex("^\\[p2 @0\\] key=k1 [0-9:]{8}\\.000 \\{\"id\":1\\}\n"));
+  EXPECT_THAT(replay.out, ContainsRegex("\\[p2 @1\\] key=key-[0-9a-z]+ [0-9:]{8}\\.000 plain\n"));
+  EXPECT_THAT(replay.out, HasSubstr(" (binary, 3 bytes)\n00000000  41 ff 00 "));
+  EXPECT_EQ(good({"replay", "t", "--partition=2", "--from=1", "--to=2", "--raw"}), "\"plain\"\n");
+
+  // Prints, acks, and says how many there were when it is interrupted.
+  Child sub(command({"sub", "t", "--raw"}), options());
+  EXPECT_EQ(sub.line(std::chrono::seconds(10)), "{\"id\":1}");
+  EXPECT_EQ(sub.line(std::chrono::seconds(10)), "\"plain\"");
+  ASSERT_TRUE(sub.line(std::chrono::seconds(10)).has_value());
+  sub.signal(SIGINT);
+  auto exit = sub.wait(std::chrono::seconds(10));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0);
+  EXPECT_EQ(sub.err(), "3 message(s)\n");
+}
+
+TEST_F(Cli, Peek_ShowsNewMessagesWithoutTakingThem) {
+  good({"topic", "add", "t"});
+  good({"pub", "t", "first", "--partition", "1"});
+  ASSERT_TRUE(await_records(broker_.port(), "t", 1, std::chrono::seconds(10)));
+  Child peek(command({"sub", "t", "--peek", "--partition", "1", "--from", "0", "--raw"}),
+             options());
+  EXPECT_EQ(peek.line(std::chrono::seconds(10)), "\"first\"");
+  good({"pub", "t", "second", "--partition", "1"});
+  EXPECT_EQ(peek.line(std::chrono::seconds(10)), "\"second\"");
+  peek.signal(SIGTERM);
+  EXPECT_EQ(peek.wait(std::chrono::seconds(10))->code, 0);
+  Child sub(command({"sub", "t", "--raw"}), options());
+  EXPECT_EQ(sub.line(std::chrono::seconds(10)), "\"first\"");
+}
+
+TEST_F(Cli, BenchVerify_AccountsForEveryMessage) {
+  good({"topic", "add", "b", "--partitions", "6"});
+  Ran single = narad({"bench", "b", "--count", "500", "--workers", "8", "--verify"});
+  EXPECT_EQ(single.exit.code, 0) << single.err;
+  EXPECT_THAT(single.err, ContainsRegex("^produce: 500 ok, 0 failed in [0-9.msµ]+ — [0-9]+ msg/s; "
+                                        "latency p50=[^ ]+ p95=[^ ]+ p99="));
+  EXPECT_THAT(single.err, HasSubstr("\nconsume: 500 msgs in "));
+  EXPECT_THAT(single.err, HasSubstr("verify: 500 accepted, 500 delivered, 0 lost, 0 duplicated, "
+                                    "0 damaged, 0 foreign"));
+  json::value report = json::parse(
+      good({"bench", "b", "--count=3000", "--batch=100", "--workers=4", "--verify", "-o", "json"}));
+  EXPECT_EQ(report.at("version").as_int64(), 1);
+  EXPECT_EQ(report.at("produce").at("ok").as_int64(), 3000);
+  EXPECT_EQ(report.at("verify").at("lost").as_int64(), 0);
+  EXPECT_EQ(report.at("verify").at("delivered").as_int64(), 3000);
+}
+
+TEST_F(Cli, OpenLoopBench_KeepsItsRate) {
+  good({"topic", "add", "b"});
+  json::value report =
+      json::parse(good({"bench", "b", "--rate=500", "--duration=1s", "-o", "json"}));
+  std::int64_t sent = report.at("produce").at("ok").as_int64();
+  EXPECT_GE(sent, 400);
+  EXPECT_LE(sent, 520);
+}
+
+TEST_F(Cli, Contexts_SelectTheBroker) {
+  ChildOptions o = options();
+  o.env.erase("NARAD_ADDR");
+  auto ctx = [&](std::vector<std::string> words) { return run(command(std::move(words)), o); };
+  EXPECT_THAT(ctx({"ctx", "ls"}).out, HasSubstr("narad ctx add"));
+  EXPECT_EQ(ctx({"ctx", "add", "here", "--server", cat("http://127.0.0.1:", broker_.port())}).out,
+            "context \"here\" saved (current: here)\n");
+  EXPECT_EQ(ctx({"ctx", "add", "other", "--server", "http://127.0.0.1:1", "--user", "u"}).out,
+            "context \"other\" saved (current: here)\n");
+  EXPECT_EQ(ctx({"topic", "ls"}).out, "no topics\n");
+  EXPECT_EQ(ctx({"ctx", "select", "other"}).out, "current context: other\n");
+  EXPECT_EQ(ctx({"topic", "ls"}).exit.code, 1);
+  EXPECT_THAT(ctx({"ctx", "ls"}).out, HasSubstr("\n* other            http://127.0.0.1:1"));
+  EXPECT_EQ(ctx({"ctx", "rm", "other"}).out, "");
+  EXPECT_EQ(ctx({"ctx", "rm", "other"}).exit.code, 1);
+}
+
+TEST_F(Cli, ServerReport_SumsTopics) {
+  EXPECT_EQ(good({"server", "report"}), "no topics\n");
+  good({"topic", "add", "t"});
+  good({"pub", "t", "x", "--count", "5"});
+  ASSERT_TRUE(await_records(broker_.port(), "t", 5, std::chrono::seconds(10)));
+  std::string report = good({"server", "report"});
+  EXPECT_THAT(
+      report,
+      StartsWith("TOPIC                         PARTS     MESSAGES       SIZE  OWNERS  ROLE\n"));
+  EXPECT_THAT(report, ContainsRegex("\nt +3 +5 +[0-9.]+[KM]?i?B +1  standalone\n"));
+  EXPECT_THAT(report, ContainsRegex("\ntotal +3 +5 "));
+}
+
+TEST_F(Cli, ClusterMembers_IsJsonWithoutATerminal) {
+  json::value members = json::parse(good({"cluster", "members"}));
+  EXPECT_EQ(members.at("members").as_array().size(), 1u);
+  EXPECT_THAT(good({"cluster", "members", "-o", "text"}), StartsWith("NODE "));
+  EXPECT_EQ(narad({"cluster", "members", "-o", "yaml"}).exit.code, 2);
+}
+
+TEST(CliAlone, HelpVersionAndCompletion_NeedNoBroker) {
+  auto narad = [](std::vector<std::string> words) {
+    words.insert(words.begin(), narad_binary());
+    return run(std::move(words));
+  };
+  EXPECT_THAT(narad({"version"}).out, ContainsRegex("^narad [0-9]+\\.[0-9]+\\.[0-9]+\n$"));
+  EXPECT_THAT(narad({}).out, HasSubstr("Commands:"));
+  EXPECT_EQ(narad({"topic"}).exit.code, 0);
+  EXPECT_THAT(narad({"help", "topic", "add"}).out, HasSubstr("narad topic add NAME"));
+  EXPECT_EQ(narad({"help", "nonsense"}).exit.code, 1);
+  Ran serve_help = narad({"serve", "-h"});
+  EXPECT_EQ(serve_help.exit.code, 0);
+  EXPECT_THAT(serve_help.err, HasSubstr("--data-dir DIR"));
+  // The script is valid, and knows what follows "narad topic".
+  Ran completed = run({"/usr/bin/env", "bash", "-c",
+                       cat("source <(", narad_binary(),
+                           " completion bash); COMP_WORDS=(narad topic e); COMP_CWORD=2; _narad; "
+                           "echo ${COMPREPLY[@]}")});
+  EXPECT_EQ(completed.out, "edit\n") << completed.err;
+}
+
+}  // namespace
+}  // namespace narad::e2e
