@@ -236,8 +236,8 @@ CommandSpec ctx_group() {
 }
 
 CommandSpec cluster_group() {
-  FlagSpec output = {"output", 'o',      text,
-                     "",       "FORMAT", "text or json (json when not on a terminal)"};
+  FlagSpec output = {"output", 'o',         choice,
+                     "",       "text|json", "how to print (json when not on a terminal)"};
   CommandSpec group = {.name = "cluster",
                        .summary = "Look at and change the cluster",
                        .manners = Manners::operators};
