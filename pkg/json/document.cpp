@@ -330,6 +330,13 @@ Member Value::unique_member(std::size_t i) const {
   return member(tree_->links[tree_->unique_at(n) + 1 + i]);
 }
 
+Value Value::unique_name(std::size_t i) const {
+  const auto& n = tree_->nodes[node_];
+  NARAD_ASSERT(n.kind == Kind::object && i < unique_size());
+  const std::uint32_t ordinal = tree_->links[tree_->unique_at(n) + 1 + i];
+  return Value(tree_, tree_->links[n.first + 2 * ordinal]);
+}
+
 std::optional<Value> Value::find(std::string_view name) const {
   std::size_t low = 0;
   std::size_t high = unique_size();
@@ -345,6 +352,63 @@ std::optional<Value> Value::find(std::string_view name) const {
     }
   }
   return std::nullopt;
+}
+
+namespace {
+
+// How many of `size` children, in ascending order of ids, begin at or before `id`.
+template <class IdOf>
+std::size_t count_up_to(std::size_t size, std::uint32_t id, IdOf id_of) {
+  std::size_t low = 0;
+  std::size_t high = size;
+  while (low < high) {
+    const std::size_t mid = (low + high) / 2;
+    if (id_of(mid) <= id) {
+      low = mid + 1;
+    } else {
+      high = mid;
+    }
+  }
+  return low;
+}
+
+void append_token(std::string& out, std::string_view name) {
+  out += '/';
+  for (char c : name) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+}
+
+}  // namespace
+
+std::string pointer_to(Value root, std::uint32_t id) {
+  std::string out;
+  Value at = root;
+  while (at.id() != id && at.size() > 0) {
+    if (at.is(Kind::array)) {
+      const std::size_t n =
+          count_up_to(at.size(), id, [&](std::size_t i) { return at.element(i).id(); });
+      if (n == 0) break;
+      append_token(out, std::to_string(n - 1));
+      at = at.element(n - 1);
+    } else {
+      const std::size_t n =
+          count_up_to(at.size(), id, [&](std::size_t i) { return at.member(i).value.id(); });
+      // Past the last member that begins before it lies only the name of the next.
+      if (n == 0) break;
+      const Member m = at.member(n - 1);
+      if (n < at.size() && id + 1 == at.member(n).value.id()) break;
+      append_token(out, m.name);
+      at = m.value;
+    }
+  }
+  return out;
 }
 
 }  // namespace narad::json

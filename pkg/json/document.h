@@ -49,7 +49,8 @@ class Value {
   bool is(Kind k) const { return kind() == k; }
   // The value as it stands in the text, without the white space around it.
   std::string_view raw() const;
-  // Identity within the document: equal ids, same value.
+  // Identity within the document: equal ids, same value. They grow in the order of the text, so
+  // what lies within a value has ids above its own and below those of whatever follows it.
   std::uint32_t id() const { return node_; }
 
   bool as_bool() const;                // REQUIRES a boolean
@@ -70,6 +71,7 @@ class Value {
   std::optional<Value> find(std::string_view name) const;
   std::size_t unique_size() const;
   Member unique_member(std::size_t i) const;  // sorted by name bytewise; i < unique_size()
+  Value unique_name(std::size_t i) const;     // its name, as a string value
 
  private:
   friend class Document;
@@ -82,5 +84,9 @@ struct Member {
   std::string_view name;
   Value value;
 };
+
+// The JSON pointer (RFC 6901) from `root` to the value with this id; that of the object for the id
+// of a name. REQUIRES: `id` is within `root`.
+std::string pointer_to(Value root, std::uint32_t id);
 
 }  // namespace narad::json

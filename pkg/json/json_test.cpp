@@ -164,6 +164,30 @@ TEST(JsonDocument, Numbers_AreExactOrRefused) {
   EXPECT_FALSE(r.element(13).as_uint64());
 }
 
+// Walks everything and compares each pointer with the path taken.
+void expect_pointers(const Value& root, const Value& at, const std::string& path) {
+  EXPECT_EQ(pointer_to(root, at.id()), path);
+  if (at.is(Kind::array)) {
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      expect_pointers(root, at.element(i), cat(path, "/", i));
+    }
+  } else if (at.is(Kind::object)) {
+    for (std::size_t i = 0; i < at.unique_size(); ++i) {
+      EXPECT_EQ(pointer_to(root, at.unique_name(i).id()), path);
+      EXPECT_EQ(at.unique_name(i).as_string(), at.unique_member(i).name);
+      expect_pointers(root, at.unique_member(i).value, cat(path, "/", at.unique_member(i).name));
+    }
+  }
+}
+
+TEST(JsonDocument, Pointers_LeadToEachValue) {
+  const Document d = parsed(
+      R"({"b":[1,[],[{"x":{},"y":2}],"s"],"a":{"q":null,"r":{"deep":[[[3]]]}},"c":7,"":{"":0}})");
+  expect_pointers(d.root(), d.root(), "");
+  const Document odd = parsed(R"({"a/b~c":1})");
+  EXPECT_EQ(pointer_to(odd.root(), odd.root().member(0).value.id()), "/a~1b~0c");
+}
+
 TEST(JsonDocument, DepthIsBounded) {
   EXPECT_TRUE(Document::parse(nested(128), 128));
   EXPECT_FALSE(Document::parse(nested(129), 128));
