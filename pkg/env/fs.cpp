@@ -70,8 +70,13 @@ Result<bool> exists(FileSystem& fs, const std::string& path) {
 
 Result<void> make_directories(FileSystem& fs, const std::string& path) {
   NARAD_TRY(bool there, exists(fs, path));
-  if (there) return ok();
   const std::string parent = parent_path(path);
+  if (there) {
+    // An earlier call may have made it and failed to sync. Whoever may not even read the parent did
+    // not make it.
+    if (auto r = fs.sync_dir(parent); !r && r.error().code() != Errc::forbidden) return r.error();
+    return ok();
+  }
   if (parent != path) {
     NARAD_TRY(make_directories(fs, parent));
   }

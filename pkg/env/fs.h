@@ -94,7 +94,8 @@ Result<void> replace_file(FileSystem& fs, const std::string& path, ByteView cont
 
 // True/false, or the error that kept us from knowing.
 Result<bool> exists(FileSystem& fs, const std::string& path);
-// mkdir of every missing level, each followed by sync_dir of its parent.
+// mkdir of every missing level, each followed by sync_dir of its parent. If nothing is missing, the
+// name itself is still made durable (the call that made it may have failed after that).
 Result<void> make_directories(FileSystem& fs, const std::string& path);
 // Removes a tree. REQUIRES proof that the data may go: every call site names it in a comment.
 Result<void> remove_tree(FileSystem& fs, const std::string& path);
