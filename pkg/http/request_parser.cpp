@@ -88,7 +88,8 @@ RequestParser::Step RequestParser::feed_head(std::string_view input, std::size_t
       return Step::need_more;
     }
     if (ec == beast_http::error::header_limit) return fail(431, "");
-    if (ec == beast_http::error::bad_version) return fail(505, "use HTTP/1.1 or 1.0");
+    if (ec == beast_http::error::bad_version)
+      return fail(400, "malformed request line, or neither HTTP/1.1 nor 1.0");
     if (ec) return refusal_status_ != 0 ? Step::refused : fail(400, "malformed request head");
     // Beast holds the request line and the fields to the limit, but not their sum.
     if (head_done_ && header_bytes_left_ == 0) return fail(431, "");

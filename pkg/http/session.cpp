@@ -18,7 +18,7 @@ constexpr Nanos kNever = Nanos::max();
 constexpr Nanos kLingerTime = std::chrono::seconds(2);
 constexpr std::size_t kLingerBytes = 1 << 20;
 constexpr std::size_t kChunkBufferMax = 16 * 1024;
-constexpr std::size_t kFirstBodyStep = 64 * 1024;
+constexpr std::size_t kFirstBodyStep = 16 * 1024;
 constexpr std::size_t kHeadKept = 1024;
 
 void append_number(std::string& out, std::size_t n) {
@@ -229,9 +229,15 @@ Task<Session::Body> Session::read_sized_body(std::string& body, std::size_t byte
     filled += n;
   }
   if (affordable) co_return Body::complete;
+  co_await refuse_for_memory(body);
+  co_return Body::refused;
+}
+
+Task<void> Session::refuse_for_memory(std::string& body) {
+  body = std::string();
+  charge(0);
   auto refusal = error_response(503, "too many request bytes in flight, retry later");
   co_await refuse(std::move(refusal));
-  co_return Body::refused;
 }
 
 Task<Session::Body> Session::read_chunked_body(RequestParser& parser) {
@@ -240,8 +246,7 @@ Task<Session::Body> Session::read_chunked_body(RequestParser& parser) {
     const auto step = parser.feed_chunks(buffer_.data(), used);
     buffer_.consume(used);
     if (!charge(parser.request().body.size())) {
-      auto refusal = error_response(503, "too many request bytes in flight, retry later");
-      co_await refuse(std::move(refusal));
+      co_await refuse_for_memory(parser.request().body);
       co_return Body::refused;
     }
     switch (step) {

@@ -67,6 +67,7 @@ class Session {
   static Task<Response> call_handler(std::shared_ptr<ServerState> server, Request request);
   Task<bool> write(Response response, bool head_only, bool close);
   Task<void> refuse(Response response);
+  Task<void> refuse_for_memory(std::string& body);
   Task<void> linger();
   bool charge(std::size_t body_bytes);
 

@@ -86,8 +86,9 @@ struct Pipe {
       bytes.erase(0, n);
       reader.finish(error_code(), n);
     } else if (reader.waiting() && (reset || ended)) {
-      reader.finish(error_code(reset ? asio::error::connection_reset : asio::error::eof),
-                    std::size_t{0});
+      error_code ec = asio::error::eof;
+      if (reset) ec = asio::error::connection_reset;
+      reader.finish(ec, std::size_t{0});
     }
     if (writer.waiting() && (reset || bytes.size() < window)) {
       if (reset) return writer.finish(error_code(asio::error::broken_pipe), std::size_t{0});
@@ -160,13 +161,25 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
             *this,
             *this,
             parking} {}
-  ~TestWorld() override {
-    // As in Runtime: what waits goes first, while everything it may touch still stands.
+  ~TestWorld() override { die(); }
+
+  // The node ends between two handlers. What waits goes first, while everything it may touch still
+  // stands; pipes keep what was written.
+  void die() {
+    dead_ = true;
     for (auto& [port, listener] : listeners_) listener->waiting.drop();
-    timers_.clear();
+    for (auto& weak : pipes_) {
+      if (auto pipe = weak.lock()) {
+        pipe->reader.drop();
+        pipe->writer.drop();
+      }
+    }
+    while (!timers_.empty()) timers_.extract(timers_.begin());
     parking.drop_all();
     context.shutdown();
   }
+  bool has_timers() const { return !timers_.empty(); }
+  bool listens(std::uint16_t port) const { return listeners_.contains(port); }
 
   struct Context : asio::io_context {
     using asio::io_context::shutdown;
@@ -254,7 +267,7 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
     Peer far;
   };
   Connection connection() {
-    auto a = std::make_shared<Pipe>(), b = std::make_shared<Pipe>();
+    auto a = pipe(), b = pipe();
     Connection c;
     c.far = Peer{a, b};
     c.near = std::make_unique<MemoryStream>(a, b, Endpoint{"10.0.0.1", 5000});
@@ -272,6 +285,7 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
   Nanos boot() const noexcept override { return now_; }
   Nanos wall() const noexcept override { return now_ + std::chrono::hours(24 * 365 * 50); }
   void wait(Nanos delay, VoidHandler handler) override {
+    if (dead_) return;
     const std::pair key(now_ + std::max(delay, Nanos(0)), ++sequence_);
     auto slot = asio::get_associated_cancellation_slot(handler);
     timers_.emplace(key, std::move(handler));
@@ -298,7 +312,7 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
     if (!listeners_.contains(to.port))
       return complete(std::move(handler), error_code(asio::error::connection_refused),
                       std::unique_ptr<Stream>());
-    auto a = std::make_shared<Pipe>(), b = std::make_shared<Pipe>();
+    auto a = pipe(), b = pipe();
     arrive(to.port, std::make_unique<MemoryStream>(a, b, Endpoint{"10.0.0.2", 6000}));
     complete(std::move(handler), error_code(),
              std::unique_ptr<Stream>(std::make_unique<MemoryStream>(b, a, to)));
@@ -342,6 +356,12 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
     Endpoint at_;
     std::shared_ptr<Listening> state_;
   };
+  std::shared_ptr<Pipe> pipe() {
+    std::erase_if(pipes_, [](const auto& weak) { return weak.expired(); });
+    auto fresh = std::make_shared<Pipe>();
+    pipes_.push_back(fresh);
+    return fresh;
+  }
   void hand_out(Listening& l) {
     if (!l.waiting.waiting() || l.queue.empty()) return;
     auto stream = std::move(l.queue.front());
@@ -358,6 +378,8 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
   std::uint64_t sequence_ = 0;
   std::map<std::pair<Nanos, std::uint64_t>, VoidHandler> timers_;
   sim::Rng rng_{1};
+  std::vector<std::weak_ptr<Pipe>> pipes_;
+  bool dead_ = false;
   std::map<std::uint16_t, std::shared_ptr<Listening>> listeners_;
 };
 
