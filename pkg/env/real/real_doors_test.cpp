@@ -126,6 +126,7 @@ TEST(Runtime, TasksStillSuspended_AreDestroyedWithTheDoorsStanding) {
   };
   EXPECT_EQ(runtime->run(main(env)), 0);
   EXPECT_EQ(group->size(), 4u);
+  listener.value().reset();  // sockets go before the loop they are on
   runtime.reset();
   EXPECT_EQ(group->size(), 0u);
   event.release();  // its Env is gone with the runtime: nothing is parked, nothing to notify
