@@ -1,0 +1,60 @@
+// Members and moves, as the local replica knows them (http-api 1.13).
+#include <map>
+
+#include "internal/api/routes.h"
+#include "pkg/json/writer.h"
+
+namespace narad::api {
+
+Task<http::Response> list_members(Context& context, http::Request) {
+  const metastore::ViewPtr view = context.broker.view();
+  struct Load {
+    std::uint64_t owned = 0, outbound = 0;
+  };
+  std::map<std::string_view, Load> loads;
+  view->topics.for_each([&](const metastore::TopicRowPtr& row) {
+    for (const Assignment& a : row->assignments) {
+      if (a.owner_node.empty()) continue;
+      Load& load = loads[a.owner_node];
+      ++load.owned;
+      if (!a.target_node.empty()) ++load.outbound;
+    }
+  });
+  json::Writer w;
+  w.begin_object().key("members").begin_array();
+  view->members.for_each([&](const std::shared_ptr<const metastore::Member>& m) {
+    const Load load = loads[m->id];
+    w.begin_object()
+        .member("id", m->id)
+        .member("addr", m->http_addr)
+        .member("status", to_string(m->status))
+        .member("draining", m->draining)
+        .member("owned_partitions", load.owned)
+        .member("outbound_moves", load.outbound)
+        .end_object();
+  });
+  w.end_array().end_object();
+  co_return http::json_response(200, w.take() + "\n");
+}
+
+Task<http::Response> list_moves(Context& context, http::Request) {
+  const metastore::ViewPtr view = context.broker.view();
+  json::Writer w;
+  w.begin_object().key("moves").begin_array();
+  view->topics.for_each([&](const metastore::TopicRowPtr& row) {
+    for (std::size_t p = 0; p < row->assignments.size(); ++p) {
+      const Assignment& a = row->assignments[p];
+      if (a.target_node.empty()) continue;
+      w.begin_object()
+          .member("topic", row->topic.name)
+          .member("partition", p)
+          .member("from", a.owner_node)
+          .member("to", a.target_node)
+          .end_object();
+    }
+  });
+  w.end_array().end_object();
+  co_return http::json_response(200, w.take() + "\n");
+}
+
+}  // namespace narad::api

@@ -1,0 +1,399 @@
+// The OpenAPI 3.1 document of every route (http-api 7). openapi_test.cpp holds it against the table
+// of routes and against the answers of the handlers.
+#include "internal/api/routes.h"
+
+namespace narad::api {
+namespace {
+
+constexpr std::string_view kDocument = R"json({
+"openapi": "3.1.0",
+"info": {
+  "title": "Narad",
+  "version": "1",
+  "description": "A durable work queue over HTTP. A message is produced to a topic, leased to one consumer for the topic's visibility timeout, and delivered again unless it is acknowledged. Request bodies that are JSON are read strictly: exactly one value, no unknown fields; field names match without regard to case. Every error answer is {\"error\": text}; act on the status, show the text."
+},
+"servers": [{"url": "/"}],
+"tags": [
+  {"name": "topics", "description": "Create, look at, change and delete topics."},
+  {"name": "messages", "description": "Produce, consume and settle messages."},
+  {"name": "cluster", "description": "Members and moves."},
+  {"name": "node", "description": "Health, metrics and this document."}
+],
+"paths": {
+  "/v1/topics": {
+    "post": {
+      "tags": ["topics"], "operationId": "createTopic", "summary": "Create a topic",
+      "description": "Not idempotent: repeated after a lost answer it says 409.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NewTopic"}}}},
+      "responses": {
+        "201": {"description": "The topic was created; it is durable.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Topic"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    },
+    "get": {
+      "tags": ["topics"], "operationId": "listTopics", "summary": "List topics, ascending by name",
+      "parameters": [
+        {"name": "limit", "in": "query", "description": "Topics a page; more than 1000 counts as 1000.", "schema": {"type": "integer", "minimum": 1, "default": 100}},
+        {"name": "page_token", "in": "query", "description": "next_page_token of the page before: names strictly greater follow.", "schema": {"type": "string", "default": ""}}
+      ],
+      "responses": {
+        "200": {"description": "One page.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TopicPage"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "500": {"$ref": "#/components/responses/Failed"}
+      }
+    }
+  },
+  "/v1/topics/{topic}": {
+    "parameters": [{"$ref": "#/components/parameters/topic"}],
+    "get": {
+      "tags": ["topics"], "operationId": "getTopic", "summary": "A topic with the statistics of its partitions",
+      "parameters": [{"name": "partition", "in": "query", "description": "Only this partition's statistics.", "schema": {"type": "integer", "minimum": 0}}],
+      "responses": {
+        "200": {"description": "The topic.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TopicWithStats"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "421": {"$ref": "#/components/responses/Misdirected"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    },
+    "patch": {
+      "tags": ["topics"], "operationId": "changeTopic", "summary": "Change a topic's settings, partitions or schema",
+      "description": "Applied in this order: retention, visibility and caps; partitions; schema. What was applied stays applied if a later step is refused.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TopicChange"}}}},
+      "responses": {
+        "200": {"description": "The topic after the change.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Topic"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    },
+    "delete": {
+      "tags": ["topics"], "operationId": "deleteTopic", "summary": "Delete a topic with its messages and schemas",
+      "responses": {
+        "204": {"description": "Deleted. The name may be used again and begins at offset 0."},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/topics/{topic}/produce": {
+    "parameters": [{"$ref": "#/components/parameters/topic"}],
+    "post": {
+      "tags": ["messages"], "operationId": "produce", "summary": "Produce one message",
+      "description": "The body is the message, byte for byte, 1 to 1048576 bytes; its Content-Type is not looked at. Not idempotent: repeated after a lost answer the message may be there twice.",
+      "parameters": [
+        {"name": "key", "in": "query", "description": "UTF-8; decides the partition (FNV-1a 32, modulo the number of partitions). Without one the server makes one.", "schema": {"type": "string"}},
+        {"name": "partition", "in": "query", "description": "Overrides the key.", "schema": {"type": "integer", "minimum": 0}}
+      ],
+      "requestBody": {"required": true, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+      "responses": {
+        "202": {"description": "Durable on this node; visible to consumers shortly after.", "headers": {"X-Narad-Partition": {"description": "The partition it is headed for.", "schema": {"type": "integer"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/topics/{topic}/produce:batch": {
+    "parameters": [{"$ref": "#/components/parameters/topic"}],
+    "post": {
+      "tags": ["messages"], "operationId": "produceBatch", "summary": "Produce up to 10000 messages, all or none",
+      "description": "application/vnd.narad.batch: the bytes NRB1, a count, then per record the length of its key, the length of its value, key and value; counts and lengths are unsigned 32-bit little-endian. application/x-ndjson: one object a line. The first bad record is named by its number, from 1, and nothing is accepted then.",
+      "parameters": [
+        {"name": "partition", "in": "query", "description": "Overrides every key.", "schema": {"type": "integer", "minimum": 0}}
+      ],
+      "requestBody": {"required": true, "content": {
+        "application/vnd.narad.batch": {"schema": {"type": "string", "format": "binary"}},
+        "application/x-ndjson": {"schema": {"$ref": "#/components/schemas/BatchLine"}}
+      }},
+      "responses": {
+        "202": {"description": "All of them are durable on this node.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/BatchAccepted"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "415": {"$ref": "#/components/responses/UnsupportedType"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/topics/{topic}/consume": {
+    "parameters": [{"$ref": "#/components/parameters/topic"}],
+    "get": {
+      "tags": ["messages"], "operationId": "consume", "summary": "Lease the next messages, or read one again by its offset",
+      "description": "Without offset: a queue read, which leases what it answers for the topic's visibility timeout. With partition and offset: a replay, which changes nothing and may be repeated. With max the answer is a list; with Accept: application/x-ndjson it is one message a line.",
+      "parameters": [
+        {"name": "partition", "in": "query", "description": "Only from this partition.", "schema": {"type": "integer", "minimum": 0}},
+        {"name": "offset", "in": "query", "description": "Replay exactly this offset; needs partition, does not go with max.", "schema": {"type": "integer", "minimum": 0}},
+        {"name": "wait", "in": "query", "description": "How long to wait for a message: a duration such as 500ms or 10s; more than the server's limit counts as the limit.", "schema": {"type": "string", "default": "0"}},
+        {"name": "max", "in": "query", "description": "Up to so many messages, as a list.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
+        {"name": "encoding", "in": "query", "description": "base64: every payload as base64, so that it is read byte for byte.", "schema": {"type": "string", "enum": ["base64"]}},
+        {"name": "local_only", "in": "query", "description": "1: only partitions of the node asked, without waiting.", "schema": {"type": "string", "enum": ["1"]}}
+      ],
+      "responses": {
+        "200": {"description": "Messages.", "content": {
+          "application/json": {"schema": {"oneOf": [{"$ref": "#/components/schemas/Message"}, {"type": "array", "items": {"$ref": "#/components/schemas/Message"}}]}},
+          "application/x-ndjson": {"schema": {"$ref": "#/components/schemas/Message"}}
+        }},
+        "204": {"description": "No message within the wait."},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "410": {"description": "Replay only: the offset is no longer kept, or cannot be read.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+        "421": {"$ref": "#/components/responses/Misdirected"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/topics/{topic}/ack": {
+    "parameters": [{"$ref": "#/components/parameters/topic"}],
+    "post": {
+      "tags": ["messages"], "operationId": "ack", "summary": "Acknowledge a message, extend its lease, or give it back",
+      "description": "The body is not looked at.",
+      "parameters": [
+        {"name": "receipt_handle", "in": "query", "required": true, "description": "From the message.", "schema": {"type": "string"}},
+        {"name": "extend", "in": "query", "description": "Absent or false: acknowledge. true or 1: begin the lease's time anew; the handle stays valid. 0: give the message back at once.", "schema": {"type": "string", "enum": ["true", "1", "0", "false", ""]}}
+      ],
+      "responses": {
+        "204": {"description": "Done."},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "410": {"description": "The handle is of no live lease: expired, given to another, or settled already.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "421": {"$ref": "#/components/responses/Misdirected"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/topics/{topic}/ack:batch": {
+    "parameters": [{"$ref": "#/components/parameters/topic"}],
+    "post": {
+      "tags": ["messages"], "operationId": "ackBatch", "summary": "Settle up to 1000 handles",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/AckBatch"}}}},
+      "responses": {
+        "200": {"description": "One result per handle, in their order.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/AckResults"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "415": {"$ref": "#/components/responses/UnsupportedType"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/members": {
+    "get": {
+      "tags": ["cluster"], "operationId": "listMembers", "summary": "The members of the cluster, ascending by id",
+      "responses": {"200": {"description": "As this node knows them.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Members"}}}}}
+    }
+  },
+  "/v1/cluster/moves": {
+    "get": {
+      "tags": ["cluster"], "operationId": "listMoves", "summary": "Partitions on their way to another member",
+      "responses": {"200": {"description": "Sorted by topic and partition; empty when nothing moves.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Moves"}}}}}
+    }
+  },
+  "/healthz": {
+    "get": {
+      "tags": ["node"], "operationId": "healthz", "summary": "Is the process alive",
+      "responses": {
+        "200": {"description": "Yes.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}},
+        "503": {"description": "It is shutting down.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}}
+      }
+    }
+  },
+  "/readyz": {
+    "get": {
+      "tags": ["node"], "operationId": "readyz", "summary": "Should traffic be sent here",
+      "responses": {
+        "200": {"description": "Yes.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}},
+        "503": {"description": "Not yet, or not any more.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NotReady"}}}}
+      }
+    }
+  },
+  "/metrics": {
+    "get": {
+      "tags": ["node"], "operationId": "metrics", "summary": "Metrics in the Prometheus text format",
+      "responses": {"200": {"description": "Version 0.0.4 of the format.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+    }
+  },
+  "/v1/openapi.json": {
+    "get": {
+      "tags": ["node"], "operationId": "openapi", "summary": "This document",
+      "responses": {"200": {"description": "OpenAPI 3.1.", "content": {"application/json": {"schema": {"type": "object"}}}}}
+    }
+  }
+},
+"components": {
+  "parameters": {
+    "topic": {"name": "topic", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,255}$"}}
+  },
+  "responses": {
+    "BadRequest": {"description": "The request is wrong; the text says where.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "NotFound": {"description": "There is no such topic.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Conflict": {"description": "It exists, or exists in a state that does not allow this.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "TooLarge": {"description": "The body, or a message in it, is over the limit.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "UnsupportedType": {"description": "This route takes other content types.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Misdirected": {"description": "The node that owns the partition cannot be reached from here.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Failed": {"description": "Something is broken; the node's log says what.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Unavailable": {"description": "Not now: try again. Whether a write happened is to be found out by reading.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
+  },
+  "schemas": {
+    "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}, "additionalProperties": false},
+    "Status": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
+    "NotReady": {"type": "object", "required": ["error", "waiting_for"], "properties": {"error": {"type": "string"}, "waiting_for": {"type": "array", "items": {"type": "string"}}}},
+    "NewTopic": {
+      "type": "object", "required": ["name"], "additionalProperties": false,
+      "properties": {
+        "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,255}$", "description": "Not . or .. either."},
+        "partitions": {"type": "integer", "minimum": 0, "default": 0, "description": "0: the server's default. At most topic.max_partitions of the configuration."},
+        "retention_ms": {"type": "integer", "default": 0, "description": "At least 3600000; 0: the server's default; -1: keep for ever."},
+        "visibility_timeout_ms": {"type": "integer", "minimum": 0, "default": 0, "description": "0: the server's default."},
+        "max_in_flight_per_partition": {"type": "integer", "minimum": 0, "default": 0, "description": "0: the server's default."},
+        "max_acked_ahead_per_partition": {"type": "integer", "minimum": 0, "default": 0, "description": "0: the server's default."},
+        "schema": {"type": ["object", "boolean"], "description": "A JSON Schema that every message must satisfy."},
+        "parent": {"type": "string", "default": ""},
+        "fanout_delay_ms": {"type": "integer", "minimum": 0, "description": "Needs a parent."},
+        "owner": {"type": "string", "description": "Accepted and not looked at."}
+      }
+    },
+    "TopicChange": {
+      "type": "object", "additionalProperties": false, "minProperties": 1,
+      "properties": {
+        "partitions": {"type": "integer", "minimum": 0, "description": "More than there are; 0: no change."},
+        "retention_ms": {"type": ["integer", "null"], "description": "At least 3600000; 0: the server's default; -1: keep for ever."},
+        "visibility_timeout_ms": {"type": ["integer", "null"], "minimum": 0, "description": "0: the server's default."},
+        "max_in_flight_per_partition": {"type": ["integer", "null"], "minimum": 0, "description": "0: the server's default."},
+        "max_acked_ahead_per_partition": {"type": ["integer", "null"], "minimum": 0, "description": "0: the server's default."},
+        "schema": {"type": ["object", "boolean"], "description": "The next version: every property of the one before is still there with at least its types, and none is newly required."}
+      }
+    },
+    "Topic": {
+      "type": "object",
+      "required": ["name", "partitions", "retention_ms", "visibility_timeout_ms", "max_in_flight_per_partition", "max_acked_ahead_per_partition", "created_at", "role"],
+      "properties": {
+        "name": {"type": "string"},
+        "partitions": {"type": "integer", "minimum": 1},
+        "retention_ms": {"type": "integer", "minimum": 0, "description": "0: for ever."},
+        "visibility_timeout_ms": {"type": "integer", "minimum": 0},
+        "max_in_flight_per_partition": {"type": "integer", "minimum": 1},
+        "max_acked_ahead_per_partition": {"type": "integer", "minimum": 1},
+        "created_at": {"type": "integer", "description": "Unix time in seconds."},
+        "owner": {"type": "string", "description": "Who created it."},
+        "role": {"type": "string", "enum": ["standalone", "parent", "child"]},
+        "children": {"type": "array", "items": {"type": "string"}},
+        "parent": {"type": "string"},
+        "attach_epoch": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+        "fanout_delay_ms": {"type": "integer", "minimum": 1}
+      }
+    },
+    "TopicWithStats": {
+      "allOf": [
+        {"$ref": "#/components/schemas/Topic"},
+        {"type": "object", "required": ["partition_stats"], "properties": {"partition_stats": {"type": "array", "items": {"$ref": "#/components/schemas/PartitionStats"}}}}
+      ]
+    },
+    "PartitionStats": {
+      "type": "object",
+      "required": ["index", "segments", "oldest_offset", "next_offset", "high_watermark", "size_bytes"],
+      "properties": {
+        "index": {"type": "integer", "minimum": 0},
+        "segments": {"type": "integer", "minimum": 0},
+        "oldest_offset": {"type": "integer", "minimum": 0, "description": "The lowest that is kept."},
+        "next_offset": {"type": "integer", "minimum": 0},
+        "high_watermark": {"type": "integer", "minimum": 0, "description": "Everything below it may be consumed."},
+        "size_bytes": {"type": "integer", "minimum": 0},
+        "oldest_segment_at": {"type": "integer", "description": "Unix time in seconds."},
+        "owner_node": {"type": "string"}
+      }
+    },
+    "TopicPage": {
+      "type": "object", "required": ["next_page_token", "topics"],
+      "properties": {
+        "next_page_token": {"type": "string", "description": "Empty on the last page."},
+        "topics": {"type": "array", "items": {"$ref": "#/components/schemas/Topic"}}
+      }
+    },
+    "BatchLine": {
+      "type": "object", "additionalProperties": false,
+      "properties": {
+        "key": {"type": ["string", "null"], "description": "Empty or absent: the server makes one."},
+        "value": {"description": "A string is a message of that text; any other JSON value is a message of its text, byte for byte."},
+        "value_base64": {"type": "string", "contentEncoding": "base64"}
+      },
+      "oneOf": [{"required": ["value"]}, {"required": ["value_base64"]}]
+    },
+    "BatchAccepted": {"type": "object", "required": ["accepted"], "properties": {"accepted": {"type": "integer", "minimum": 1}}},
+    "Message": {
+      "type": "object", "required": ["topic", "partition", "offset", "payload", "timestamp"],
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "offset": {"type": "integer", "minimum": 0},
+        "key": {"type": "string"},
+        "payload": {"description": "The message itself if it is one JSON value, else a string of its text if that is UTF-8, else base64."},
+        "payload_encoding": {"type": "string", "enum": ["base64"]},
+        "timestamp": {"type": "integer", "description": "When it was committed: Unix time in seconds."},
+        "receipt_handle": {"type": "string", "description": "To settle it with. Absent on replay."}
+      }
+    },
+    "AckBatch": {
+      "type": "object", "required": ["mode", "handles"], "additionalProperties": false,
+      "properties": {
+        "mode": {"type": "string", "enum": ["ack", "extend", "nack"]},
+        "handles": {"type": "array", "minItems": 1, "maxItems": 1000, "items": {"type": "string"}}
+      }
+    },
+    "AckResults": {
+      "type": "object", "required": ["results"],
+      "properties": {"results": {"type": "array", "items": {
+        "type": "object", "required": ["handle", "status"],
+        "properties": {"handle": {"type": "string"}, "status": {"type": "integer", "description": "What the single call would have answered: 204, 400, 410, 421 or 503."}}
+      }}}
+    },
+    "Members": {
+      "type": "object", "required": ["members"],
+      "properties": {"members": {"type": "array", "items": {
+        "type": "object", "required": ["id", "addr", "status", "draining", "owned_partitions", "outbound_moves"],
+        "properties": {
+          "id": {"type": "string"},
+          "addr": {"type": "string", "description": "Where its HTTP API listens."},
+          "status": {"type": "string", "enum": ["alive", "dead"]},
+          "draining": {"type": "boolean"},
+          "owned_partitions": {"type": "integer", "minimum": 0},
+          "outbound_moves": {"type": "integer", "minimum": 0}
+        }
+      }}}
+    },
+    "Moves": {
+      "type": "object", "required": ["moves"],
+      "properties": {"moves": {"type": "array", "items": {
+        "type": "object", "required": ["topic", "partition", "from", "to"],
+        "properties": {"topic": {"type": "string"}, "partition": {"type": "integer", "minimum": 0}, "from": {"type": "string"}, "to": {"type": "string"}}
+      }}}
+    }
+  }
+}
+}
+)json";
+
+}  // namespace
+
+std::string_view openapi_document() { return kDocument; }
+
+}  // namespace narad::api

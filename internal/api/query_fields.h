@@ -1,0 +1,49 @@
+#pragma once
+// Query parameters of the API, with the contract's rules for each route (http-api 1.4 to 1.11).
+// Pure: values, or the text of the 400.
+#include <optional>
+#include <string>
+
+#include "internal/api/broker.h"
+#include "internal/api/options.h"
+#include "pkg/http/query.h"
+
+namespace narad::api {
+
+struct ListQuery {
+  std::size_t limit = 100;  // 1 to 1000
+  std::string page_token;
+};
+Result<ListQuery> parse_list_query(http::Query query);
+
+// `partition` of GET topic; empty value = absent.
+Result<std::optional<std::uint64_t>> parse_stats_query(http::Query query);
+
+struct ProduceQuery {
+  std::string key;                         // empty: the server makes one
+  std::optional<std::uint64_t> partition;  // may still be out of range
+};
+Result<ProduceQuery> parse_produce_query(http::Query query);
+// For batches: `partition` only.
+Result<std::optional<std::uint64_t>> parse_batch_query(http::Query query);
+
+struct ConsumeQuery {
+  std::optional<std::uint64_t> partition;
+  std::optional<Offset> offset;      // replay
+  std::optional<std::uint32_t> max;  // given: the answer is a list
+  Nanos wait{0};                     // clamped
+  bool local_only = false;
+  bool base64 = false;
+};
+Result<ConsumeQuery> parse_consume_query(http::Query query, const Options& options);
+
+struct SettleQuery {
+  ReceiptHandle handle;
+  SettleMode mode = SettleMode::ack;
+};
+Result<SettleQuery> parse_settle_query(http::Query query);
+
+// The partition as an id, if the topic has it; invalid_argument "invalid partition" otherwise.
+Result<PartitionId> partition_in(const Topic& topic, std::uint64_t partition);
+
+}  // namespace narad::api

@@ -1,0 +1,67 @@
+#pragma once
+// The table of routes, and what every handler may use. Private to this directory.
+#include <span>
+
+#include "internal/api/broker.h"
+#include "internal/api/http_metrics.h"
+#include "internal/api/options.h"
+#include "internal/api/schemas.h"
+#include "pkg/http/message.h"
+#include "pkg/http/query.h"
+
+namespace narad::api {
+
+struct Context {
+  Context(Env& e, Broker& b, metrics::Registry& r, Options o)
+      : env(e), broker(b), registry(r), options(o), http_metrics(r) {}
+  Env& env;
+  Broker& broker;
+  metrics::Registry& registry;
+  const Options options;
+  HttpMetrics http_metrics;
+  SchemaCache schemas;
+  std::uint64_t generated_keys = 0;  // since the start of the process
+};
+
+// One route's code. The context outlives the task. Anything it awaits may take long; state read
+// from the view before is old afterwards.
+using RouteHandler = Task<http::Response> (*)(Context& context, http::Request request);
+
+struct RouteSpec {
+  std::string_view pattern;
+  RouteHandler handler;
+  http::RouteOptions options;
+};
+// All of them; a route's id is its index here. Batch bodies are limited by `options`.
+std::vector<RouteSpec> route_table(const Options& options);
+
+// topics.cpp
+Task<http::Response> create_topic(Context& context, http::Request request);
+Task<http::Response> list_topics(Context& context, http::Request request);
+Task<http::Response> get_topic(Context& context, http::Request request);
+Task<http::Response> change_topic(Context& context, http::Request request);
+Task<http::Response> delete_topic(Context& context, http::Request request);
+// produce.cpp
+Task<http::Response> produce(Context& context, http::Request request);
+Task<http::Response> produce_batch(Context& context, http::Request request);
+// consume.cpp
+Task<http::Response> consume(Context& context, http::Request request);
+// ack.cpp
+Task<http::Response> ack(Context& context, http::Request request);
+Task<http::Response> ack_batch(Context& context, http::Request request);
+// cluster.cpp
+Task<http::Response> list_members(Context& context, http::Request request);
+Task<http::Response> list_moves(Context& context, http::Request request);
+// health.cpp
+Task<http::Response> healthz(Context& context, http::Request request);
+Task<http::Response> readyz(Context& context, http::Request request);
+Task<http::Response> metrics_text(Context& context, http::Request request);
+Task<http::Response> openapi(Context& context, http::Request request);
+
+// The OpenAPI 3.1 document (openapi.cpp).
+std::string_view openapi_document();
+
+// The value of a media-type header without parameters, in lower case: "application/json".
+std::string media_type(std::string_view header);
+
+}  // namespace narad::api

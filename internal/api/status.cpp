@@ -1,0 +1,49 @@
+#include "internal/api/status.h"
+
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+
+namespace narad::api {
+
+int status_of(Errc code) {
+  switch (code) {
+    case Errc::invalid_argument:
+      return 400;
+    case Errc::unauthenticated:
+      return 401;
+    case Errc::forbidden:
+      return 403;
+    case Errc::not_found:
+      return 404;
+    case Errc::exists:
+    case Errc::conflict:
+      return 409;
+    case Errc::gone:
+      return 410;
+    case Errc::too_large:
+      return 413;
+    case Errc::not_owner:
+    case Errc::not_leader:
+      return 421;
+    case Errc::busy:
+      return 429;
+    case Errc::unavailable:
+    case Errc::unknown_outcome:
+    case Errc::cancelled:  // work that was given up because the node stops: come again
+      return 503;
+    case Errc::data_loss:
+    case Errc::internal:
+      return 500;
+  }
+  NARAD_ASSERT(false, "unknown error code");
+}
+
+http::Response fail(LogSink& log, std::string_view op, const Error& error) {
+  const int status = status_of(error.code());
+  if (status != 500) return http::error_response(status, error.text());
+  NARAD_LOG_ERROR(log, "request failed", {"op", op}, {"code", to_string(error.code())},
+                  {"error", error});
+  return http::error_response(status, cat(op, " failed"));
+}
+
+}  // namespace narad::api

@@ -1,0 +1,236 @@
+#pragma once
+// For the tests of this directory: a broker that applies metadata commands for real, keeps what is
+// produced, and answers consume and settle as the test says; and an Api over it.
+#include <deque>
+#include <map>
+
+#include "internal/api/api.h"
+#include "internal/metastore/apply.h"
+#include "pkg/base/text.h"
+#include "pkg/env/net.h"
+#include "pkg/metrics/narad_metrics.h"
+#include "pkg/sim/solo.h"
+
+namespace narad::api {
+
+class FakeBroker final : public Broker {
+ public:
+  FakeBroker() {
+    apply(metastore::RegisterMember{
+        "n1", "127.0.0.1:7942", "127.0.0.1:7943", "boot", {"d1"}, UnixMillis(1)});
+  }
+
+  // ---- what the test looks at and sets
+  std::vector<MessagePtr> produced;
+  std::optional<Error> refuse_produce, refuse_write, refuse_stats;
+  std::vector<ConsumeRequest> consumes;
+  std::optional<Error> refuse_consume;
+  std::deque<LeasedMessage> queue;  // consume takes from its front
+  std::vector<ReplayRequest> replays;
+  std::map<Offset, StoredRecord> stored;
+  std::optional<Error> refuse_replay;
+  std::vector<std::pair<ReceiptHandle, SettleMode>> settled;
+  std::map<std::string, Error> refuse_settle;  // by handle
+  Readiness ready{true, false, {}};
+  std::vector<std::string> calls;           // names of the writes, in order
+  std::function<void()> before_put_schema;  // a rival that is faster
+
+  metastore::CommandResult apply(const metastore::Command& command) {
+    auto next = std::make_shared<metastore::State>(*view_);
+    auto result = metastore::apply(*next, next->applied.next(), command);
+    metastore::check_invariants(*next);
+    view_ = next;
+    return result;
+  }
+  Topic& edit(const std::string& name) {
+    edited_ = *view_->topics.get(name);
+    return edited_.topic;
+  }
+  void store_edit() { store_row(edited_); }
+  void store_row(metastore::TopicRow row) {
+    auto next = std::make_shared<metastore::State>(*view_);
+    next->topics.put(std::make_shared<const metastore::TopicRow>(std::move(row)));
+    view_ = next;
+  }
+
+  // ---- Broker
+  metastore::ViewPtr view() const override { return view_; }
+  Task<Result<Topic>> create_topic(metastore::TopicSpec spec) override {
+    calls.push_back("create " + spec.name);
+    if (refuse_write) co_return *refuse_write;
+    metastore::CreateTopic c;
+    c.name = spec.name;
+    c.incarnation = Incarnation(++lives_);
+    c.partitions = spec.partitions;
+    c.retention_ms = spec.retention_ms;
+    c.visibility_timeout_ms = spec.visibility_timeout_ms;
+    c.max_in_flight_per_partition = spec.max_in_flight_per_partition;
+    c.max_acked_ahead_per_partition = spec.max_acked_ahead_per_partition;
+    c.created_at_s = 1'783'615'000;
+    c.schema = spec.schema;
+    co_return topic_of(apply(c));
+  }
+  Task<Result<Topic>> alter_topic(std::string name, metastore::TopicPatch patch) override {
+    calls.push_back("alter " + name);
+    if (refuse_write) co_return *refuse_write;
+    metastore::UpdateTopic c;
+    c.name = name;
+    c.incarnation = incarnation_of(name);
+    c.retention_ms = patch.retention_ms;
+    c.visibility_timeout_ms = patch.visibility_timeout_ms;
+    c.max_in_flight_per_partition = patch.max_in_flight_per_partition;
+    c.max_acked_ahead_per_partition = patch.max_acked_ahead_per_partition;
+    c.partitions = patch.partitions;
+    co_return topic_of(apply(c));
+  }
+  Task<Result<void>> delete_topic(std::string name) override {
+    calls.push_back("delete " + name);
+    if (refuse_write) co_return *refuse_write;
+    auto result = apply(metastore::DeleteTopic{name, incarnation_of(name)});
+    if (!result.done()) co_return metastore::to_error(result);
+    co_return ok();
+  }
+  Task<Result<void>> put_schema(std::string name, Incarnation incarnation, std::uint32_t version,
+                                std::string schema) override {
+    calls.push_back(cat("put_schema ", name, " ", version));
+    if (before_put_schema) std::exchange(before_put_schema, {})();
+    auto result = apply(metastore::PutSchema{name, incarnation, version, schema});
+    if (!result.done()) co_return metastore::to_error(result);
+    co_return ok();
+  }
+  Task<Result<std::vector<PartitionStat>>> partition_stats(
+      std::string topic, std::optional<PartitionId> partition) override {
+    if (refuse_stats) co_return *refuse_stats;
+    std::vector<PartitionStat> out;
+    const std::uint32_t count = view_->topics.find(topic)->topic.partitions;
+    for (std::uint32_t p = 0; p < count; ++p) {
+      if (partition && partition->value() != p) continue;
+      PartitionStat s;
+      s.index = PartitionId(p);
+      s.segments = 1;
+      s.next_offset = s.high_watermark = Offset(p * 2);
+      s.size_bytes = 180;
+      if (p == 0) s.oldest_segment_at_s = 1'783'615'000;
+      if (p == 0) s.owner_node = "n1";
+      out.push_back(s);
+    }
+    co_return out;
+  }
+  Task<Result<void>> produce(MessagePtr message) override {
+    if (refuse_produce) co_return *refuse_produce;
+    produced.push_back(std::move(message));
+    co_return ok();
+  }
+  Task<Result<void>> produce_batch(std::vector<MessagePtr> messages) override {
+    if (refuse_produce) co_return *refuse_produce;
+    for (MessagePtr& m : messages) produced.push_back(std::move(m));
+    co_return ok();
+  }
+  Task<Result<std::vector<LeasedMessage>>> consume(ConsumeRequest request) override {
+    consumes.push_back(request);
+    if (refuse_consume) co_return *refuse_consume;
+    std::vector<LeasedMessage> out;
+    while (out.size() < request.max && !queue.empty()) {
+      out.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+    co_return out;
+  }
+  Task<Result<std::optional<StoredRecord>>> replay(ReplayRequest request) override {
+    replays.push_back(request);
+    if (refuse_replay) co_return *refuse_replay;
+    const auto at = stored.find(request.offset);
+    if (at == stored.end()) co_return std::optional<StoredRecord>();
+    co_return std::optional<StoredRecord>(at->second);
+  }
+  Task<Result<void>> settle(std::string, Incarnation, ReceiptHandle handle,
+                            SettleMode mode) override {
+    co_return settle_one(handle, mode);
+  }
+  Task<std::vector<Result<void>>> settle_batch(std::string, Incarnation,
+                                               std::vector<ReceiptHandle> handles,
+                                               SettleMode mode) override {
+    std::vector<Result<void>> out;
+    for (const ReceiptHandle& h : handles) out.push_back(settle_one(h, mode));
+    co_return out;
+  }
+  Readiness readiness() const override { return ready; }
+
+ private:
+  static Result<Topic> topic_of(const metastore::CommandResult& result) {
+    if (!result.done()) return metastore::to_error(result);
+    return std::get<Topic>(result.row);
+  }
+  Incarnation incarnation_of(const std::string& name) const {
+    const metastore::TopicRow* row = view_->topics.find(name);
+    return row != nullptr ? row->topic.incarnation : Incarnation(0);
+  }
+  Result<void> settle_one(ReceiptHandle handle, SettleMode mode) {
+    settled.emplace_back(handle, mode);
+    const auto refusal = refuse_settle.find(to_string(handle));
+    if (refusal != refuse_settle.end()) return refusal->second;
+    return ok();
+  }
+
+  metastore::ViewPtr view_ = std::make_shared<const metastore::State>();
+  metastore::TopicRow edited_;
+  std::uint64_t lives_ = 100;
+};
+
+struct Fixture {
+  sim::Solo solo;
+  metrics::Registry registry;
+  FakeBroker broker;
+  std::unique_ptr<Api> api;
+  std::map<std::string, std::string> headers;  // of the following requests
+
+  explicit Fixture(Options options = {}) {
+    metrics::declare_narad_metrics(registry);
+    api = std::make_unique<Api>(solo.env(), broker, registry, options);
+  }
+
+  http::Response call(http::Method method, std::string target, std::string body = {}) {
+    http::Request request;
+    request.method = method;
+    request.target = std::move(target);
+    request.body = std::move(body);
+    request.peer = std::make_shared<const Endpoint>(Endpoint{"127.0.0.1", 4242});
+    for (const auto& [name, value] : headers) request.headers.add(name, value);
+    request.match = api->router().match(method, request.path());
+    return solo.run([&](Env&) { return api->handle(std::move(request)); });
+  }
+  http::Response get(std::string target) { return call(http::Method::get, std::move(target)); }
+  http::Response post(std::string target, std::string body = {}) {
+    return call(http::Method::post, std::move(target), std::move(body));
+  }
+  http::Response patch(std::string target, std::string body) {
+    return call(http::Method::patch, std::move(target), std::move(body));
+  }
+  http::Response remove(std::string target) {
+    return call(http::Method::delete_, std::move(target));
+  }
+  // A topic with the defaults.
+  void topic(const std::string& name, std::string more = {}) {
+    const auto response = post("/v1/topics", cat("{\"name\":\"", name, "\"", more, "}"));
+    NARAD_ASSERT(response.status == 201, response.body);
+  }
+  std::string error(const http::Response& response) const {
+    constexpr std::string_view kPrefix = "{\"error\":\"";
+    NARAD_ASSERT(response.body.starts_with(kPrefix) && response.body.ends_with("\"}\n"),
+                 response.body);
+    return response.body.substr(kPrefix.size(), response.body.size() - kPrefix.size() - 3);
+  }
+};
+
+inline LeasedMessage leased(std::uint32_t partition, std::uint64_t offset, std::uint64_t nonce,
+                            std::string key, std::string payload) {
+  LeasedMessage m;
+  m.record.offset = Offset(offset);
+  m.record.commit_time = UnixMillis(1'783'615'560'999);
+  m.record.key = std::move(key);
+  m.record.payload = std::move(payload);
+  m.handle = ReceiptHandle{PartitionId(partition), Offset(offset), nonce};
+  return m;
+}
+
+}  // namespace narad::api
