@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "pkg/base/assert.h"
 #include "pkg/json/document.h"
 #include "pkg/json/text.h"
 
@@ -35,6 +36,19 @@ Result<bool> parse_go_bool(std::string_view text) {
     if (text == no) return false;
   }
   return wrong("true or false");
+}
+
+void lower(std::string& text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+  std::string x(a), y(b);
+  lower(x);
+  lower(y);
+  return x == y;
 }
 
 std::string trim(std::string_view text) {
@@ -121,15 +135,18 @@ class Schema {
   }
 
   std::vector<Setting>& all() { return settings_; }
+  // Names match without regard to case, as they did in release 2.x.
   Setting* find(std::string_view path) {
     for (Setting& s : settings_) {
-      if (s.path == path) return &s;
+      if (same_name(s.path, path)) return &s;
     }
     return nullptr;
   }
   bool is_section(std::string_view path) const {
-    return std::any_of(settings_.begin(), settings_.end(),
-                       [&](const Setting& s) { return s.path.starts_with(cat(path, ".")); });
+    return std::any_of(settings_.begin(), settings_.end(), [&](const Setting& s) {
+      return s.path.size() > path.size() && s.path[path.size()] == '.' &&
+             same_name(std::string_view(s.path).substr(0, path.size()), path);
+    });
   }
   bool given(std::string_view path) { return find(path)->given; }
 
@@ -236,29 +253,33 @@ class Schema {
       return ok();
     };
     s.from_json = [&out](json::Value v) -> Result<void> {
-      const Error expected = wrong("an array of {\"id\", \"addr\"}");
-      if (!v.is(json::Kind::array)) return expected;
+      if (!v.is(json::Kind::array)) return wrong("an array of {\"id\", \"addr\"}");
       std::vector<ClusterPeer> items;
       for (std::size_t i = 0; i < v.size(); ++i) {
-        const json::Value item = v.element(i);
-        if (!item.is(json::Kind::object)) return expected;
-        ClusterPeer peer;
-        for (std::size_t k = 0; k < item.size(); ++k) {
-          const json::Member member = item.member(k);
-          if (!member.value.is(json::Kind::string)) return expected;
-          if (member.name == "id") {
-            peer.id = member.value.as_string();
-          } else if (member.name == "addr") {
-            peer.addr = member.value.as_string();
-          } else {
-            return wrong(cat("only \"id\" and \"addr\" in a peer, not \"", member.name, "\""));
-          }
-        }
-        items.push_back(std::move(peer));
+        auto peer = peer_from(v.element(i));
+        if (!peer) return peer.error().with_context(cat("entry ", i));
+        items.push_back(std::move(peer).value());
       }
       out = std::move(items);
       return ok();
     };
+  }
+  static Result<ClusterPeer> peer_from(json::Value item) {
+    if (!item.is(json::Kind::object)) return wrong("{\"id\", \"addr\"}");
+    ClusterPeer peer;
+    for (std::size_t k = 0; k < item.size(); ++k) {
+      const json::Member member = item.member(k);
+      std::string* field = same_name(member.name, "id")     ? &peer.id
+                           : same_name(member.name, "addr") ? &peer.addr
+                                                            : nullptr;
+      if (field == nullptr) {
+        return Error(Errc::invalid_argument, cat("unknown key ", json::quote(member.name)));
+      }
+      if (member.value.is(json::Kind::null)) continue;
+      if (!member.value.is(json::Kind::string)) return wrong(cat(member.name, " to be a string"));
+      *field = member.value.as_string();
+    }
+    return peer;
   }
 
   std::vector<Setting> settings_;
@@ -299,23 +320,24 @@ void apply_object(Schema& schema, json::Value object, const std::string& prefix,
     const std::string path =
         prefix.empty() ? std::string(member.name) : cat(prefix, ".", member.name);
     if (Setting* setting = schema.find(path)) {
-      // An empty data directory in the file is as if it were not there (contract).
-      if (path == "storage.data_dir" && member.value.is(json::Kind::string) &&
+      if (member.value.is(json::Kind::null)) continue;  // as if it were not there
+      // So is an empty data directory, in the file only (contract).
+      if (setting->path == "storage.data_dir" && member.value.is(json::Kind::string) &&
           member.value.as_string().empty()) {
         continue;
       }
       setting->given = true;
       if (auto r = setting->from_json(member.value); !r) {
-        problems.push_back(cat(path, ": ", r.error().text()));
+        problems.push_back(cat(setting->path, ": ", r.error().text()));
       }
     } else if (schema.is_section(path)) {
       if (member.value.is(json::Kind::object)) {
         apply_object(schema, member.value, path, problems);
-      } else {
+      } else if (!member.value.is(json::Kind::null)) {
         problems.push_back(cat(path, ": expected an object"));
       }
     } else {
-      problems.push_back(cat("unknown key \"", path, "\"", suggestion(schema, path)));
+      problems.push_back(cat("unknown key ", json::quote(path), suggestion(schema, path)));
     }
   }
 }
@@ -325,12 +347,6 @@ bool blank(std::string_view text) { return trim(text).empty(); }
 template <std::size_t N>
 bool one_of(std::string_view value, const std::string_view (&allowed)[N]) {
   return std::find(std::begin(allowed), std::end(allowed), value) != std::end(allowed);
-}
-
-void lower(std::string& text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
 }
 
 void validate_peers(const Config& c, Problems& problems) {
@@ -461,7 +477,9 @@ Result<Config> load_config(const ConfigInput& input) {
   config.cluster.secret = secret_of("NARAD_CLUSTER_SECRET");
   config.security.admin_password = secret_of("NARAD_ADMIN_PASSWORD");
   for (const auto& [path, value] : input.flags) {
-    if (Setting* setting = schema.find(path)) take_text(*setting, value, "flag");
+    Setting* setting = schema.find(path);
+    NARAD_ASSERT(setting != nullptr, path);
+    take_text(*setting, value, "flag");
   }
   config.security.enabled_given = schema.given("security.enabled");
   const bool testing = secret_of("NARAD_TESTING") == "1";

@@ -111,7 +111,8 @@ struct ConfigInput {
   bool dev = false;  // --dev: `timing.*` is allowed
 };
 
-// All problems together, one a line, each beginning with "config: "; invalid_argument.
+// All problems together, one a line, each beginning with "config: "; invalid_argument. REQUIRES:
+// flags name settings that exist.
 Result<Config> load_config(const ConfigInput& input);
 
 // zstd level of storage.compression_level: fastest 1, default 3, better 7, best 11.
