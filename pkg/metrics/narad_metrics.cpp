@@ -7,6 +7,14 @@ namespace {
 const std::vector<double> kA{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
 const std::vector<double> kB{.001, .01, .1, .5, 1, 5, 10, 30, 60};
 const std::vector<double> kC{.0001, .0005, .001, .005, .01, .05, .1, .5, 1};
+const std::vector<double> kD{1, 8, 64, 256, 1024, 4096, 16384};
+
+// first, first*factor, … : `count` of them.
+std::vector<double> powers(double first, double factor, int count) {
+  std::vector<double> out;
+  for (; count > 0; --count, first *= factor) out.push_back(first);
+  return out;
+}
 
 }  // namespace
 
@@ -63,6 +71,23 @@ void declare_narad_metrics(Registry& r) {
   add("narad_storage_retention_messages_deleted_total", counter, "Records deleted by retention.",
       {"topic", "partition", "reason"});
   add("narad_storage_retention_run_duration_seconds", histogram, "One retention sweep.", tp, kA);
+  const std::vector<double> kE = powers(1024, 4, 10);
+  const std::vector<double> kF = powers(0.25, 2, 14);
+  add("narad_fanout_lag_messages", gauge, "Records of the parent that the child lacks.",
+      {"parent", "child", "partition"});
+  add("narad_fanout_committed_total", counter, "Records committed into the child.",
+      {"parent", "child"});
+  // A counter whose name, by contract, lacks the usual ending.
+  add("narad_fanout_child_dropped_messages", counter, "Records that the child lost.",
+      {"parent", "child"});
+  add("narad_fanout_batch_records", histogram, "Records of a fan-out batch.", {}, kD);
+  add("narad_fanout_batch_bytes", histogram, "Bytes of a fan-out batch.", {}, kE);
+  add("narad_fanout_due_lag_seconds", gauge, "Seconds behind the due time of a delay child.",
+      {"parent", "child", "partition"});
+  add("narad_moves_inflight", gauge, "Moves that this node executes as destination.");
+  add("narad_moves_total", counter, "Moves ended, by outcome.", {"outcome"});
+  add("narad_moves_duration_seconds", histogram, "From the start of a move to its flip.", {}, kF);
+  add("narad_moves_bytes_total", counter, "Bytes copied by moves.");
   add("narad_errors_total", counter, "Errors, by where they happened.", {"component", "kind"});
   add("narad_boot_duration_seconds", gauge, "From process start to ready.");
   // What this implementation adds.
@@ -83,6 +108,10 @@ void declare_narad_metrics(Registry& r) {
   add("process_open_fds", gauge, "Number of open file descriptors.");
   add("process_max_fds", gauge, "Maximum number of open file descriptors.");
   add("process_start_time_seconds", gauge, "Start time of the process since the Unix epoch.");
+}
+
+void remove_topic(Registry& r, std::string_view topic) {
+  for (std::string_view label : {"topic", "parent", "child"}) r.remove_series(label, topic);
 }
 
 void set_process_metrics(Registry& r, const ProcessNumbers& n) {

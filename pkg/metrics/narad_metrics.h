@@ -5,7 +5,12 @@
 
 namespace narad::metrics {
 
+// The 49 of the contract, present whether or not this release counts them, those it adds, and
+// `process_*`.
 void declare_narad_metrics(Registry& registry);
+
+// Drops every series of a deleted topic, as topic, parent or child.
+void remove_topic(Registry& registry, std::string_view topic);
 
 struct ProcessNumbers {
   double cpu_seconds = 0;

@@ -1,8 +1,8 @@
 #include "pkg/metrics/registry.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "pkg/base/assert.h"
 
@@ -33,23 +33,24 @@ std::string escape(std::string_view text, bool quotes) {
   return out;
 }
 
+// As Go's strconv 'g' with the shortest digits, so that bucket labels ("1.048576e+06") are those
+// that dashboards know.
 std::string number(double value) {
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   if (std::isnan(value)) return "NaN";
-  char text[32];
-  if (value == std::floor(value) && std::abs(value) < 1e15) {
-    std::snprintf(text, sizeof text, "%.0f", value);
-  } else {
-    std::snprintf(text, sizeof text, "%.17g", value);
-    // The shortest form that reads back as the same number.
-    for (int digits = 6; digits < 17; ++digits) {
-      char shorter[32];
-      std::snprintf(shorter, sizeof shorter, "%.*g", digits, value);
-      double back = 0;
-      if (std::sscanf(shorter, "%lf", &back) == 1 && back == value) return shorter;
-    }
-  }
-  return text;
+  if (value == 0) return "0";
+  char text[64];
+  const auto format = [&](std::chars_format how) {
+    const auto [end, ec] = std::to_chars(text, text + sizeof text, value, how);
+    NARAD_ASSERT(ec == std::errc{});
+    return std::string(text, end);
+  };
+  std::string scientific = format(std::chars_format::scientific);
+  const std::size_t e = scientific.find('e');
+  int exponent = 0;
+  const char* digits = scientific.data() + e + (scientific[e + 1] == '+' ? 2 : 1);
+  std::from_chars(digits, scientific.data() + scientific.size(), exponent);
+  return exponent < -4 || exponent >= 6 ? scientific : format(std::chars_format::fixed);
 }
 
 std::string label_text(const std::vector<std::string>& names, const LabelValues& values,
@@ -101,6 +102,9 @@ void Registry::declare(const Family& family) {
   NARAD_ASSERT(valid_name(family.name), family.name);
   NARAD_ASSERT(!families_.contains(family.name), family.name);
   NARAD_ASSERT(std::is_sorted(family.buckets.begin(), family.buckets.end()), family.name);
+  for (std::string_view label : family.labels) {
+    NARAD_ASSERT(valid_name(label) && label != "le" && !label.starts_with("__"), label);
+  }
   Entry entry;
   entry.name = family.name;
   entry.type = family.type;
