@@ -436,7 +436,6 @@ void SimNet::fly(const ConnectionPtr& c, int from, Segment segment) {
     arrival += Nanos(static_cast<std::int64_t>(segment.bytes.size() * 1'000'000'000 / rate));
   }
   source.last_arrival = arrival;
-  if (blocked(to, source.node)) watch_unacknowledged(c, from);  // the answers do not come back
   sim_.at(arrival, kWorld, "arrive", [this, c, from, segment = std::move(segment)](bool) mutable {
     arrive(c, from, std::move(segment));
   });
@@ -467,6 +466,8 @@ void SimNet::arrive(const ConnectionPtr& c, int from, Segment segment) {
     reset(c, 1 - from, code(asio::error::connection_reset));
     return;
   }
+  // The kernel's acknowledgement does not come back.
+  if (blocked(target.node, source.node)) watch_unacknowledged(c, from);
   target.unread.push(std::move(segment.bytes));
   if (segment.fin) target.eof = true;
   pump_read(c, 1 - from);
@@ -573,6 +574,7 @@ void SimNet::pump_read(const ConnectionPtr& c, int side) {
 void SimNet::credit(const ConnectionPtr& c, int reader, std::size_t bytes) {
   if (blocked(c->end[reader].node, c->end[1 - reader].node)) {
     c->end[reader].owed += bytes;
+    watch_unacknowledged(c, 1 - reader);
     return;
   }
   End& writer = c->end[1 - reader];
