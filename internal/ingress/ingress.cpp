@@ -694,7 +694,7 @@ Stats Ingress::stats() const {
   out.segments = self.sealed.size() + (self.was_opened ? 1 : 0);
   out.memory_bytes = self.recent_bytes;
   if (out.state == State::open) {
-    if (auto full = self.refusal(1)) {
+    if (auto full = self.refusal(self.o.max_backlog_bytes / 32)) {
       out.state = State::refusing;
       out.reason = full->text();
     }

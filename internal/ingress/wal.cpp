@@ -89,6 +89,7 @@ Result<Sequence> WalWriter::append(std::span<std::byte> frames, std::uint64_t co
   if (end_ > kSegmentHeaderBytes && end_ + frames.size() > options_.segment_bytes_max) {
     NARAD_TRY(roll());
   }
+  wanted_ = frames.size();
   NARAD_TRY(reserve(end_ + frames.size()));
   seal_frames(frames, count, origin_, next_, Sequence(next_.value() - 1));
   if (auto r = write_all(*file_, frames, end_); !r) {
@@ -115,7 +116,7 @@ Result<void> WalWriter::repair() {
   if (health_ == Health::torn) {
     NARAD_TRY(cut());
   }
-  return reserve(end_ + 1);
+  return reserve(end_ + wanted_);
 }
 
 Result<void> WalWriter::roll() {

@@ -89,7 +89,7 @@ class WalWriter {
   // is not unknown_outcome, and unless health() is sync_failed, certainly nothing of it is in the
   // file and its sequences go to the next group; unknown_outcome: it may survive a crash.
   Result<Sequence> append(std::span<std::byte> frames, std::uint64_t count);
-  // Cuts off what a failed append left, and reserves space for the next.
+  // Cuts off what a failed append left, and reserves as much space as the last one wanted.
   Result<void> repair();
   // Begins a new segment unless this one is empty.
   Result<void> roll();
@@ -118,6 +118,7 @@ class WalWriter {
   Sequence next_{0};            // everything below is durable
   std::uint64_t end_ = 0;       // of its durable frames
   std::uint64_t reserved_ = 0;  // size of the file
+  std::uint64_t wanted_ = 1;    // bytes of the last append
   Health health_ = Health::good;
   std::vector<SegmentInfo> sealed_;
 };
