@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t kReadAheadRecords = 256;
 constexpr std::uint64_t kReadAheadBytes = 256 * 1024;
+// Of one consume() that finds nothing it may answer.
+constexpr int kRoundsMax = 64;
 constexpr Nanos kNever = Nanos::max();
 
 Error closing_error(const TopicPartition& partition) {
@@ -227,8 +229,8 @@ Task<Result<ConsumeResult>> Delivery::consume(ConsumeOptions options) {
   if (me.closing) co_return closing_error(me.config.partition);
   me.caps = options.caps;
   Impl::Taken taken(me);
-  // Once more whenever all that was leased proved unreadable.
-  while (out.records.empty()) {
+  // Once more whenever all that was leased proved unreadable, or ran out while it was read.
+  for (int round = 0; out.records.empty() && round < kRoundsMax; ++round) {
     if (me.source->bounds().hwm < me.table.position_end()) {
       auto stored = co_await me.go_back_to_hwm();
       if (!stored) co_return stored.error();
@@ -248,6 +250,7 @@ Task<Result<ConsumeResult>> Delivery::consume(ConsumeOptions options) {
       co_return closing_error(me.config.partition);
     }
     taken.give_back_rest();
+    if (out.records.empty()) out.outcome = ReserveOutcome::all_reserved;
   }
   for (const LeasedRecord& leased : out.records) {
     me.counters.delivered_bytes_total += leased.record.payload.size();
