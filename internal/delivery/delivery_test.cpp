@@ -7,10 +7,9 @@
 #include <map>
 #include <set>
 
-#include "internal/metastore/test_env.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
-#include "pkg/sim/rng.h"
+#include "pkg/sim/solo.h"
 
 namespace narad::delivery {
 namespace {
@@ -20,27 +19,35 @@ using std::chrono::seconds;
 
 const std::string kDirectory = "/p";
 
-// A log in memory.
+// What a log holds, and how its disk behaves. Outlives the process.
+struct LogData {
+  LogBounds bounds;
+  std::vector<std::string> payloads;
+  std::set<std::uint64_t> lost;
+  Nanos latency{0};
+  int fail_in = 0;  // the n-th read from now fails
+  int reads = 0;
+};
+
 class FakeLog final : public RecordSource {
  public:
-  explicit FakeLog(Env& env) : env_(env), committed_(env) {}
+  FakeLog(Env& env, LogData& data) : env_(env), committed_(env), data_(data) {}
 
-  LogBounds bounds() const override { return bounds_; }
+  LogBounds bounds() const override { return data_.bounds; }
   Event& committed() override { return committed_; }
   Task<Result<ReadBatch>> read(Offset from, std::uint32_t records_max,
                                std::uint64_t bytes_max) override {
-    ++reads;
-    if (latency > Nanos(0)) co_await sleep_for(env_, latency);
-    if (fail_in > 0 && --fail_in == 0) {
+    ++data_.reads;
+    if (data_.latency > Nanos(0)) co_await sleep_for(env_, data_.latency);
+    if (data_.fail_in > 0 && --data_.fail_in == 0) {
       co_return Error(Errc::unavailable, "read log: Input/output error");
     }
-    if (from < bounds_.oldest) co_return Error(Errc::gone, "below the oldest record");
+    if (from < data_.bounds.oldest) co_return Error(Errc::gone, "below the oldest record");
     ReadBatch out;
     std::uint64_t bytes = 0;
     out.next = from;
-    while (out.next < bounds_.hwm && out.records.size() < records_max && bytes < bytes_max) {
-      const std::string& payload = records_[out.next.value()];
-      if (lost.contains(out.next.value())) {
+    while (out.next < data_.bounds.hwm && out.records.size() < records_max && bytes < bytes_max) {
+      if (data_.lost.contains(out.next.value())) {
         if (out.lost.empty() || out.lost.back().end != out.next) {
           out.lost.push_back({out.next, out.next});
         }
@@ -48,8 +55,8 @@ class FakeLog final : public RecordSource {
       } else {
         StoredRecord record;
         record.offset = out.next;
-        record.payload = payload;
-        bytes += payload.size();
+        record.payload = data_.payloads[out.next.value()];
+        bytes += record.payload.size();
         out.records.push_back(std::move(record));
       }
       out.next = out.next.next();
@@ -58,33 +65,53 @@ class FakeLog final : public RecordSource {
   }
 
   void commit(std::size_t count, const std::string& payload = "record") {
-    for (std::size_t n = 0; n < count; ++n) records_.push_back(payload);
-    bounds_.hwm = Offset(records_.size());
+    for (std::size_t n = 0; n < count; ++n) data_.payloads.push_back(payload);
+    data_.bounds.hwm = Offset(data_.payloads.size());
     committed_.notify_all();
   }
-  void delete_below(std::uint64_t oldest) { bounds_.oldest = Offset(oldest); }
+  void delete_below(std::uint64_t oldest) { data_.bounds.oldest = Offset(oldest); }
   void go_back_to(std::uint64_t hwm) {
-    records_.resize(hwm);
-    bounds_.hwm = Offset(hwm);
+    data_.payloads.resize(hwm);
+    data_.bounds.hwm = Offset(hwm);
   }
-
-  std::set<std::uint64_t> lost;
-  Nanos latency{0};
-  int fail_in = 0;  // the n-th read from now fails
-  int reads = 0;
 
  private:
   Env& env_;
   Event committed_;
-  LogBounds bounds_;
-  std::vector<std::string> records_;
+  LogData& data_;
+};
+
+// One machine on which time passes only when nothing else is left to do.
+struct World {
+  World() : env(solo.env()) {
+    solo.machine.timers().stretch_max = Nanos(0);
+    solo.machine.blocking().latency_min = Nanos(0);
+    solo.machine.blocking().latency_spread = Nanos(0);
+  }
+  template <class T>
+  T run(Task<T> task) {
+    return solo.run([task = std::move(task)](Env&) mutable { return std::move(task); });
+  }
+  void settle() { solo.sim.run_for(Nanos(0)); }
+  void advance(Nanos by) { solo.sim.run_for(by); }
+  template <class Done>
+  void run_until(Done done) {
+    EXPECT_TRUE(solo.sim.run_until(done, std::chrono::hours(1)));
+  }
+  std::uint64_t warnings() {
+    return solo.machine.log().count(LogLevel::warn) + solo.machine.log().count(LogLevel::error);
+  }
+
+  sim::Solo solo;
+  Env& env;
+  sim::SimFs& disk = solo.machine.disk();
 };
 
 class DeliveryTest : public ::testing::Test {
  protected:
   DeliveryTest() {
     EXPECT_TRUE(make_directories(world.disk, kDirectory));
-    log = std::make_shared<FakeLog>(world.env);
+    log = std::make_shared<FakeLog>(world.env, data);
     config.partition = {"orders", PartitionId(3)};
     config.directory = kDirectory;
     config.identity = 77;
@@ -171,7 +198,8 @@ class DeliveryTest : public ::testing::Test {
     world.settle();
   }
 
-  test::TestWorld world;
+  World world;
+  LogData data;
   DeliveryConfig config;
   std::shared_ptr<FakeLog> log;
   std::shared_ptr<Delivery> delivery;
@@ -214,14 +242,14 @@ TEST_F(DeliveryTest, Consume_Batch_IsOneReadInOffsetOrder) {
   const auto leases = take(200);
   ASSERT_EQ(leases.size(), 200u);
   for (std::size_t n = 0; n < leases.size(); ++n) ASSERT_EQ(leases[n].offset, Offset(n));
-  EXPECT_EQ(log->reads, 1);
+  EXPECT_EQ(data.reads, 1);
 }
 
 TEST_F(DeliveryTest, Consume_SingleRecords_ShareReads) {
   open();
   log->commit(200);
   for (std::uint64_t n = 0; n < 200; ++n) ASSERT_EQ(one().offset, Offset(n));
-  EXPECT_EQ(log->reads, 1);
+  EXPECT_EQ(data.reads, 1);
 }
 
 TEST_F(DeliveryTest, Consume_BudgetSpent_ReadsWhatIsAskedForOnly) {
@@ -230,7 +258,7 @@ TEST_F(DeliveryTest, Consume_BudgetSpent_ReadsWhatIsAskedForOnly) {
   log->commit(3);
   EXPECT_EQ(offsets(1), (Offsets{0}));
   EXPECT_EQ(offsets(1), (Offsets{1}));
-  EXPECT_EQ(log->reads, 2);
+  EXPECT_EQ(data.reads, 2);
   config.read_ahead->bytes_left = 64u << 20;
 }
 
@@ -256,7 +284,7 @@ TEST_F(DeliveryTest, Consume_RecordsGivenBackAmongFreshOnes_ComeInOrder) {
 TEST_F(DeliveryTest, Consume_LostRecords_ArePassedAndCountedInTheSameCall) {
   open();
   log->commit(10);
-  log->lost = {0, 1, 4, 7};
+  data.lost = {0, 1, 4, 7};
   EXPECT_EQ(offsets(1), (Offsets{2}));
   EXPECT_EQ(offsets(9), (Offsets{3, 5, 6, 8, 9}));
   EXPECT_EQ(delivery->stats().corrupt_skipped_total, 4u);
@@ -266,7 +294,7 @@ TEST_F(DeliveryTest, Consume_LostRecords_ArePassedAndCountedInTheSameCall) {
 TEST_F(DeliveryTest, Consume_NothingButLostRecords_IsEmptyAndMovesTheFrontier) {
   open();
   log->commit(600);
-  for (std::uint64_t n = 0; n < 600; ++n) log->lost.insert(n);
+  for (std::uint64_t n = 0; n < 600; ++n) data.lost.insert(n);
   auto result = try_consume();
   ASSERT_TRUE(result);
   EXPECT_TRUE(result.value().records.empty());
@@ -278,7 +306,7 @@ TEST_F(DeliveryTest, Consume_NothingButLostRecords_IsEmptyAndMovesTheFrontier) {
 TEST_F(DeliveryTest, Consume_TransientReadError_GivesTheLeasesBackAtOnce) {
   open();
   log->commit(3);
-  log->fail_in = 1;
+  data.fail_in = 1;
   auto result = try_consume(3);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::unavailable);
@@ -294,7 +322,7 @@ TEST_F(DeliveryTest, Consume_ErrorAfterSomeRecords_AnswersThose) {
   log->commit(10);
   const auto leases = take(10);
   for (std::size_t n : {2, 6}) ASSERT_EQ(delivery->nack(leases[n]), SettleStatus::done);
-  log->fail_in = 2;  // 2 and 6 are two reads
+  data.fail_in = 2;  // 2 and 6 are two reads
   EXPECT_EQ(offsets(5), (Offsets{2}));
   EXPECT_EQ(offsets(5), (Offsets{6}));
   config.read_ahead->bytes_left = 64u << 20;
@@ -303,7 +331,7 @@ TEST_F(DeliveryTest, Consume_ErrorAfterSomeRecords_AnswersThose) {
 TEST_F(DeliveryTest, Consume_RetentionDuringTheRead_GoesOnAtTheOldestRecord) {
   open();
   log->commit(10);
-  log->latency = seconds(1);
+  data.latency = seconds(1);
   std::optional<Result<ConsumeResult>> result;
   options.records_max = 2;
   asio::co_spawn(
@@ -322,7 +350,7 @@ TEST_F(DeliveryTest, Consume_RetentionDuringTheRead_GoesOnAtTheOldestRecord) {
 TEST_F(DeliveryTest, Consume_Cancelled_GivesTheLeasesBack) {
   open();
   log->commit(3);
-  log->latency = seconds(5);
+  data.latency = seconds(5);
   asio::cancellation_signal signal;
   bool ended = false;
   asio::co_spawn(
@@ -345,22 +373,22 @@ TEST_F(DeliveryTest, Consume_Cancelled_GivesTheLeasesBack) {
 TEST_F(DeliveryTest, Consume_LeaseRunsOutDuringTheRead_IsTakenAnew) {
   open();
   log->commit(1);
-  log->latency = seconds(2);
+  data.latency = seconds(2);
   options.visibility = seconds(1);
   EXPECT_EQ(ack(one()), SettleStatus::done) << "the nonce that was answered is live";
-  EXPECT_EQ(log->reads, 1);
+  EXPECT_EQ(data.reads, 1);
 }
 
 TEST_F(DeliveryTest, Consume_LogSlowerThanTheVisibility_EndsWithoutARecord) {
   config.read_ahead.reset();
   open();
   log->commit(1);
-  log->latency = seconds(2);
+  data.latency = seconds(2);
   options.visibility = seconds(1);
   auto result = try_consume();
   ASSERT_TRUE(result);
   EXPECT_TRUE(result.value().records.empty());
-  log->latency = Nanos(0);
+  data.latency = Nanos(0);
   EXPECT_EQ(offsets(1), (Offsets{0}));
 }
 
@@ -372,7 +400,7 @@ TEST_F(DeliveryTest, Consume_BelowTheOldestRecord_JumpsAndCountsTheDropped) {
   EXPECT_EQ(offsets(1), (Offsets{900}));
   EXPECT_EQ(delivery->stats().dropped, 0u);
   EXPECT_EQ(delivery->stats().dropped_total, 900u);
-  EXPECT_EQ(world.log.size(), 1u) << "logged once";
+  EXPECT_EQ(world.warnings(), 1u) << "logged once";
 }
 
 TEST_F(DeliveryTest, Consume_HighWatermarkWentBack_ForgetsAndStoresBeforeAnythingIsHandedOut) {
@@ -506,8 +534,8 @@ TEST_F(DeliveryTest, Wait_OneMessage_WakesTheOneWhoWaitedLongest) {
 
 TEST_F(DeliveryTest, Wait_RecordsGivenBackByAnError_WakeSomebodyElse) {
   open();
-  log->latency = seconds(1);
-  log->fail_in = 1;
+  data.latency = seconds(1);
+  data.fail_in = 1;
   Poll first;
   Poll second;
   start(first, seconds(1));
@@ -605,7 +633,7 @@ TEST_F(DeliveryTest, Ack_WhileASnapshotIsWritten_IsStoredToo) {
       [](std::exception_ptr) {});
   // Step by step, an ack at each: some fall between the start of the job and its end.
   for (std::size_t n = 1; n < 5;) {
-    if (world.context().poll_one() == 0) break;
+    if (!world.solo.sim.step()) break;
     EXPECT_EQ(ack(leases[n]), SettleStatus::done);
     ++n;
   }
@@ -693,7 +721,7 @@ TEST_F(DeliveryTest, Close_RefusesWhatComesAfter) {
 TEST_F(DeliveryTest, Close_WaitsForAConsumeInProgress) {
   open();
   log->commit(1);
-  log->latency = seconds(3);
+  data.latency = seconds(3);
   std::optional<Result<ConsumeResult>> result;
   asio::co_spawn(
       world.env.executor,
@@ -722,7 +750,7 @@ TEST_F(DeliveryTest, DiskFull_AcksGoOnAndAreStoredWithoutARestart) {
   EXPECT_EQ(stats.unsaved_acks, 2u);
   EXPECT_GE(stats.write_failures_total, 4u);
   EXPECT_LE(stats.write_failures_total, 8u) << "once a second";
-  EXPECT_EQ(world.log.size(), 1u) << "said once";
+  EXPECT_EQ(world.warnings(), 1u) << "said once";
   world.disk.faults.capacity_bytes = 1u << 30;
   world.run(sleep_for(world.env, seconds(2)));
   EXPECT_EQ(delivery->stats().unsaved_acks, 0u);
@@ -760,7 +788,7 @@ TEST_F(DeliveryTest, Open_UnreadableState_IsLoggedCountedAndDeliveredAgain) {
   open();
   EXPECT_EQ(delivery->stats().state_unreadable_total, 1u);
   EXPECT_EQ(offsets(2), (Offsets{0, 1}));
-  EXPECT_EQ(world.log.size(), 1u);
+  EXPECT_EQ(world.warnings(), 1u);
 }
 
 TEST_F(DeliveryTest, Open_ReadErrorOfTheDisk_IsAnsweredAndWorksLater) {
@@ -783,9 +811,8 @@ TEST_F(DeliveryTest, Open_ReadErrorOfTheDisk_IsAnsweredAndWorksLater) {
 // leases on one record. At the end, when faults stop: every record that is not lost was acked.
 class Soak {
  public:
-  Soak(std::uint64_t seed, test::TestWorld& world, std::shared_ptr<FakeLog> log,
-       DeliveryConfig config)
-      : rng_(seed), world_(world), log_(std::move(log)), config_(std::move(config)) {
+  explicit Soak(std::uint64_t seed) : solo_(seed), rng_(solo_.sim.stream("soak")) {
+    EXPECT_TRUE(make_directories(solo_.machine.disk(), kDirectory));
     options_.visibility = seconds(2);
     options_.caps = {40, 20};
   }
@@ -796,27 +823,50 @@ class Soak {
       for (int step = 0; step < 120; ++step) random_step(true);
       crash();
     }
-    log_->fail_in = 0;
-    log_->latency = Nanos(0);
+    data_.fail_in = 0;
+    data_.latency = Nanos(0);
     for (int step = 0; step < 20'000 && acked_.size() < alive(); ++step) random_step(false);
     EXPECT_EQ(acked_.size(), alive()) << "every record is delivered until acked";
-    EXPECT_TRUE(world_.run(delivery_->close()));
+    EXPECT_TRUE(run_task(delivery().close()));
   }
   std::uint64_t redelivered() const { return redelivered_; }
 
  private:
-  std::size_t alive() const { return committed_ - log_->lost.size(); }
+  std::size_t alive() const { return committed_ - data_.lost.size(); }
+
+  // What runs on the machine; destroyed with it, after all that waits.
+  struct Node {
+    Node(Env& env, LogData& data) : log(std::make_shared<FakeLog>(env, data)) {}
+    std::shared_ptr<FakeLog> log;
+    std::shared_ptr<Delivery> delivery;
+  };
+  Node& node() { return solo_.machine.component<Node>(); }
+  Delivery& delivery() { return *node().delivery; }
+  static Task<bool> open_on(Env& env, Node& node) {
+    DeliveryConfig config;
+    config.partition = {"orders", PartitionId(3)};
+    config.directory = kDirectory;
+    config.identity = 77;
+    config.read_ahead = std::make_shared<ReadAheadBudget>(64u << 20);
+    auto opened = co_await Delivery::open(env, std::move(config), node.log);
+    if (!opened) co_return false;
+    node.delivery = std::move(opened).value();
+    co_return true;
+  }
+  template <class T>
+  T run_task(Task<T> task) {
+    return solo_.run([task = std::move(task)](Env&) mutable { return std::move(task); });
+  }
 
   void open() {
-    auto opened = world_.run(Delivery::open(world_.env, config_, log_));
-    ASSERT_TRUE(opened) << opened.error().text();
-    delivery_ = std::move(opened).value();
-    const ConsumerPositions found = delivery_->positions();
+    solo_.machine.boot([this](Env& env) { return std::make_shared<Node>(env, data_); });
+    ASSERT_TRUE(run_task(open_on(solo_.machine.env(), node())));
+    const ConsumerPositions found = delivery().positions();
     for (std::uint64_t at : flushed_) {
       EXPECT_TRUE(settled(found, at)) << "offset " << at << " was flushed as acked";
     }
     for (std::uint64_t at = 0; at < found.frontier.value(); ++at) {
-      EXPECT_TRUE(acked_.contains(at) || log_->lost.contains(at)) << "offset " << at;
+      EXPECT_TRUE(acked_.contains(at) || data_.lost.contains(at)) << "offset " << at;
     }
     held_.clear();
     // An ack that was not stored is void, and its record comes again.
@@ -829,48 +879,48 @@ class Soak {
         [&](const OffsetRun& run) { return run.begin.value() <= at && at < run.end.value(); });
   }
   void crash() {
-    world_.disk.freeze();
-    (void)world_.run(delivery_->close());
-    delivery_.reset();
-    world_.disk.power_cycle();
+    // Somewhere between two handlers, perhaps while a job is on its way.
+    for (std::uint64_t n = rng_.below(40); n > 0; --n) (void)solo_.sim.step();
+    const bool power = rng_.below(2) == 0;
+    solo_.kill(power ? sim::Machine::Kill::power_cut : sim::Machine::Kill::process_exit);
     open();
   }
 
   void random_step(bool faults) {
-    const Nanos now = world_.env.clock.mono();
+    const Nanos now = solo_.machine.clock().mono();
     std::erase_if(held_, [&](const auto& entry) { return entry.second.until <= now; });
     const std::uint64_t what = rng_.below(100);
     if (what < 15 && faults) {
       const std::uint64_t count = rng_.below(6);
       for (std::uint64_t n = 0; n < count; ++n, ++committed_) {
-        if (rng_.below(10) == 0) log_->lost.insert(committed_);
+        if (rng_.below(10) == 0) data_.lost.insert(committed_);
       }
-      log_->commit(count);
+      node().log->commit(count);
     } else if (what < 50) {
       consume();
     } else if (what < 80 && !held_.empty()) {
       settle();
     } else if (what < 84) {
       const std::set<std::uint64_t> acked = current_;
-      if (world_.run(delivery_->flush())) flushed_ = acked;
+      if (run_task(delivery().flush())) flushed_ = acked;
     } else if (what < 90) {
-      world_.run(sleep_for(world_.env, milliseconds(rng_.below(400))));
+      run_task(sleep_for(solo_.machine.env(), milliseconds(rng_.below(400))));
     } else if (faults) {
-      log_->fail_in = static_cast<int>(rng_.below(3));
-      log_->latency = milliseconds(rng_.below(5) == 0 ? 300 : 0);
+      data_.fail_in = static_cast<int>(rng_.below(3));
+      data_.latency = milliseconds(rng_.below(5) == 0 ? 300 : 0);
     }
   }
   void consume() {
     ConsumeOptions options = options_;
     options.records_max = 1 + rng_.below(rng_.below(3) == 0 ? 12 : 1);
-    auto result = world_.run(delivery_->consume(options));
-    const Nanos now = world_.env.clock.mono();
+    auto result = run_task(delivery().consume(options));
+    const Nanos now = solo_.machine.clock().mono();
     std::erase_if(held_, [&](const auto& entry) { return entry.second.until <= now; });
     if (!result) return;
     for (const LeasedRecord& leased : result.value().records) {
       const std::uint64_t at = leased.record.offset.value();
       EXPECT_FALSE(held_.contains(at)) << "offset " << at << " is out twice";
-      EXPECT_FALSE(log_->lost.contains(at));
+      EXPECT_FALSE(data_.lost.contains(at));
       redelivered_ += delivered_.insert(at).second ? 0 : 1;
       // Conservative: the lease began when it was taken, perhaps a slow read ago.
       held_[at] = {leased.nonce, now + options.visibility - seconds(1)};
@@ -882,15 +932,15 @@ class Soak {
     const Lease lease{Offset(it->first), it->second.nonce};
     switch (rng_.below(6)) {
       case 0:
-        EXPECT_EQ(delivery_->nack(lease), SettleStatus::done);
+        EXPECT_EQ(delivery().nack(lease), SettleStatus::done);
         held_.erase(it);
         break;
       case 1:
-        EXPECT_EQ(delivery_->extend(lease, options_.visibility), SettleStatus::done);
-        it->second.until = world_.env.clock.mono() + options_.visibility;
+        EXPECT_EQ(delivery().extend(lease, options_.visibility), SettleStatus::done);
+        it->second.until = solo_.machine.clock().mono() + options_.visibility;
         break;
       default: {
-        const SettleStatus status = delivery_->ack(lease, options_.caps);
+        const SettleStatus status = delivery().ack(lease, options_.caps);
         EXPECT_NE(status, SettleStatus::stale);
         if (status != SettleStatus::done) break;
         acked_.insert(it->first);
@@ -904,12 +954,10 @@ class Soak {
     LeaseNonce nonce;
     Nanos until;
   };
+  sim::Solo solo_;
   sim::Rng rng_;
-  test::TestWorld& world_;
-  std::shared_ptr<FakeLog> log_;
-  DeliveryConfig config_;
+  LogData data_;
   ConsumeOptions options_;
-  std::shared_ptr<Delivery> delivery_;
   std::size_t committed_ = 0;
   std::map<std::uint64_t, Held> held_;
   std::set<std::uint64_t> acked_;    // ever
@@ -923,9 +971,7 @@ TEST_F(DeliveryTest, Soak_CrashesFaultsAndRestlessConsumers_DeliverUntilAcked) {
   std::uint64_t redelivered = 0;
   for (std::uint64_t seed = 1; seed <= 8 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    test::TestWorld fresh;
-    ASSERT_TRUE(make_directories(fresh.disk, kDirectory));
-    Soak soak(seed, fresh, std::make_shared<FakeLog>(fresh.env), config);
+    Soak soak(seed);
     soak.run();
     redelivered += soak.redelivered();
   }
