@@ -401,6 +401,13 @@ Result<void> SegmentedLog::close() {
     return *latched_;
   }
   if (clean_on_disk_ && hwm_persisted()) return ok();  // nothing was written since
+  if (rolling_) {
+    // The next segment may have its name without the name being durable: the next open must not
+    // take it as it is.
+    NARAD_TRY(write_hwm(false));
+    return Error(Errc::unavailable,
+                 cat(directory_, ": closed in the middle of a roll that failed"));
+  }
   NARAD_TRY(file_->datasync());
   return write_hwm(true);
 }

@@ -485,6 +485,32 @@ TEST(FailedSync, OfTheDirectoryInARoll_RefusesAndTheNextCommitFinishesTheRoll) {
   expect_content(*fs, *log, all);
 }
 
+// Found by RandomHistory: the new segment had its name, but the name was not durable; a clean mark
+// made the next open append to it all the same.
+TEST(FailedSync, OfTheDirectoryInARollThenClosed_IsNoCleanClose) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    auto fs = new_disk(seed);
+    auto log = open_log(*fs, small());
+    auto all = fill(*log, 2);
+    fs->fail_call(FsCall::sync_dir, 1, false, EIO);
+    while (true) {
+      const auto batch = recs(1, all.size() + 1, all.size() + 5);
+      if (!append(*log, batch)) break;
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+    EXPECT_FALSE(log->close());
+    log = open_log(*fs, small());
+    EXPECT_FALSE(log->open_report().clean);
+    const auto batch = recs(1, all.size() + 1, all.size() + 5);
+    ASSERT_TRUE(append(*log, batch));
+    all.insert(all.end(), batch.begin(), batch.end());
+    log.reset();
+    fs->power_cycle();
+    log = open_log(*fs, small());
+    expect_content(*fs, *log, all);
+  }
+}
+
 TEST(ReadBack, DiskDamagesWhatItWrites_CommitFailsAndNothingIsVisible) {
   // A file system that flips a byte of every large write.
   class Liar final : public FileSystem {

@@ -172,7 +172,7 @@ class SegmentedLog::Opener {
     for (std::size_t i = first; i + 1 < segments_.size(); ++i) {
       const SegmentInfo& segment = segments_[i];
       NARAD_TRY(auto file, fs_.open(path_of(segment.base), OpenMode::read));
-      FileSource source(*file, kScanWindow);
+      FileSource source(*file, kScanWindow, segment.bytes);
       SegmentScanner scanner(source, scan_options(segment, kNoOffset));
       Recovery fold(segment.base, segment.end, std::move(table), last_commit);
       while (true) {
@@ -206,7 +206,7 @@ class SegmentedLog::Opener {
     if (control.status != HeaderStatus::good) {
       NARAD_TRY(table_before(table, last_commit));
     }
-    FileSource source(file, kScanWindow);
+    FileSource source(file, kScanWindow, active.bytes);
     SegmentScanner scanner(source, scan_options(active, verify_from));
     Recovery recovery(active.base, persisted_, std::move(table), last_commit);
     while (true) {

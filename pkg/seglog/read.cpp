@@ -92,7 +92,7 @@ class Reader {
       index->generation = segment.generation;
       index->anchors.push_back({0, segment.base});
     }
-    FileSource source(file, kIndexWindow);
+    FileSource source(file, kIndexWindow, segment.bytes);
     SegmentScanner scanner(source, options);
     while (true) {
       const std::uint64_t at = scanner.position();
@@ -112,7 +112,7 @@ class Reader {
     NARAD_TRY(auto file, fs_.open(path, OpenMode::read));
     ScanOptions options = options_for(segment);
     NARAD_TRY(seek(*file, segment, options));
-    FileSource source(*file, kReadWindow);
+    FileSource source(*file, kReadWindow, segment.bytes);
     SegmentScanner scanner(source, options);
     while (!full()) {
       NARAD_TRY(bool more, scanner.next());

@@ -38,7 +38,7 @@ Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
   const std::string path = join_path(directory, segment_name(segment.base));
   NARAD_TRY(auto file, fs.open(path, OpenMode::read));
   BlockDigester digester(log);
-  Bytes chunk(kWindow);
+  Bytes chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kWindow, segment.bytes)));
   while (digester.bytes() < segment.bytes) {
     const auto n = static_cast<std::size_t>(
         std::min<std::uint64_t>(chunk.size(), segment.bytes - digester.bytes()));
@@ -54,7 +54,7 @@ Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
   options.bytes = segment.bytes;
   options.end = segment.end;
   options.name = path;
-  FileSource source(*file, kWindow);
+  FileSource source(*file, kWindow, segment.bytes);
   SegmentScanner scanner(source, options);
   while (true) {
     NARAD_TRY(bool more, scanner.next());
