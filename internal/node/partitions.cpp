@@ -136,6 +136,7 @@ Task<Result<std::shared_ptr<OpenPartition>>> Partitions::open_files(
   }
   auto opened = std::make_shared<OpenPartition>();
   opened->id = id;
+  opened->opening = ++openings_;
   opened->incarnation = row.incarnation;
   opened->directory = partition_path(*disk, id);
   opened->last_used = env_.clock.mono();
@@ -222,6 +223,56 @@ Task<Result<void>> Partitions::remove_topic(std::string topic, Incarnation incar
     return ok();
   };
   co_return co_await blocking(env_, "topic removal", std::move(remove));
+}
+
+Task<Result<std::vector<Partitions::Retained>>> Partitions::apply_retention(UnixMillis now,
+                                                                            bool trusted) {
+  std::vector<Retained> removed;
+  std::optional<Error> trouble;
+  std::vector<metastore::TopicRowPtr> topics;
+  metastore_.view()->topics.for_each([&](const auto& row) {
+    if (row->topic.retention_ms > 0) topics.push_back(row);
+  });
+  for (const auto& row : topics) {
+    for (std::uint32_t p = 0; p < row->assignments.size() && !closing_; ++p) {
+      const Assignment& assignment = row->assignments[p];
+      if (!assignment.used || assignment.owner_node != options_.node_id) continue;
+      const TopicPartition id{row->topic.name, PartitionId(p)};
+      auto outcome = co_await retain(id, assignment, row->topic.retention_ms, now, trusted);
+      if (!outcome) {
+        if (!trouble) trouble = outcome.error().with_context(to_string(id));
+      } else if (outcome.value().segments > 0) {
+        removed.push_back({id, outcome.value()});
+      }
+    }
+  }
+  if (trouble) co_return *trouble;
+  co_return removed;
+}
+
+Task<Result<seglog::RetentionOutcome>> Partitions::retain(TopicPartition id, Assignment row,
+                                                          std::int64_t retention_ms, UnixMillis now,
+                                                          bool trusted) {
+  auto slot = topic_slot(id.topic);
+  auto guard = co_await slot->lock.lock();  // neither opened, closed nor removed meanwhile
+  if (!check(id, row.incarnation)) co_return seglog::RetentionOutcome{};
+  if (auto it = open_.find(id); it != open_.end()) {
+    auto partition = it->second;  // not pinned: retention is no use that keeps it from being idle
+    co_return co_await partition->log->apply_retention(now, retention_ms, trusted);
+  }
+  const Disk* disk = data_.disk(row.owner_disk);
+  if (disk == nullptr || !disk->missing.empty()) co_return seglog::RetentionOutcome{};
+  auto job = [&fs = env_.fs, directory = partition_path(*disk, id), now, retention_ms,
+              trusted]() -> Result<seglog::RetentionOutcome> {
+    NARAD_TRY(bool there, exists(fs, directory));
+    if (!there) return seglog::RetentionOutcome{};
+    seglog::RetentionRule rule;
+    rule.now = now;
+    rule.retention_ms = retention_ms;
+    rule.trusted = trusted;
+    return seglog::retain_cold(fs, directory, rule);
+  };
+  co_return co_await blocking(env_, "cold retention", std::move(job));
 }
 
 Task<std::size_t> Partitions::close_idle() {

@@ -7,6 +7,7 @@
 // for idleness.
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,13 @@
 #include "internal/node/data_dir.h"
 #include "internal/partition/partition.h"
 #include "pkg/async/event.h"
+#include "pkg/seglog/retention.h"
 
 namespace narad::node {
 
 struct OpenPartition {
   TopicPartition id;
+  std::uint64_t opening = 0;  // number of this opening, unique within the process
   Incarnation incarnation{0};
   std::string directory;
   std::shared_ptr<Partition> log;
@@ -80,6 +83,14 @@ class Partitions {
   // REQUIRES (proof): the metastore applied the deletion of this incarnation.
   Task<Result<void>> remove_topic(std::string topic, Incarnation incarnation);
 
+  // Deletes what the retention of each topic allows, on open and on closed partitions. `trusted`:
+  // the wall clock may judge. Answers the first error, after having tried all.
+  struct Retained {
+    TopicPartition id;
+    seglog::RetentionOutcome outcome;
+  };
+  Task<Result<std::vector<Retained>>> apply_retention(UnixMillis now, bool trusted);
+
   // Closes what nobody has used for the idle time; answers how many.
   Task<std::size_t> close_idle();
   Task<void> close_all();
@@ -97,6 +108,9 @@ class Partitions {
   Task<Result<void>> mark_used(TopicPartition id, Assignment row);
   Task<Result<std::shared_ptr<OpenPartition>>> open_files(TopicPartition id, Assignment row,
                                                           std::shared_ptr<TopicSlot> slot);
+  Task<Result<seglog::RetentionOutcome>> retain(TopicPartition id, Assignment row,
+                                                std::int64_t retention_ms, UnixMillis now,
+                                                bool trusted);
   // Closes one that is not in the map any more.
   Task<void> close(std::shared_ptr<OpenPartition> partition);
 
@@ -108,6 +122,7 @@ class Partitions {
   std::shared_ptr<CacheBudget> cache_;
   std::map<TopicPartition, std::shared_ptr<OpenPartition>> open_;
   std::map<std::string, std::shared_ptr<TopicSlot>> topics_;
+  std::uint64_t openings_ = 0;
   bool closing_ = false;
 };
 

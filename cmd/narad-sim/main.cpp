@@ -1,0 +1,260 @@
+// narad-sim: runs whole nodes in the simulator.
+//
+//   narad-sim --seed 7 [--trace] [--log]   one seed: its plan, what it did, the last steps
+//   narad-sim --seeds 2000 [--from 1]      many; the first failure is shrunk and printed
+//   narad-sim --budget --floors FILE       as many as fit the time budget, on all processors
+//   narad-sim --plan FILE                  a plan from a file instead of one drawn from a seed
+//   --defect NAME plants a bug (--defects lists them).
+//
+// Exit status: 0 all held, 1 a promise was broken or a run did not repeat, 2 usage, 4 a mark was
+// never reached or fewer seeds ran than the floor.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "internal/simtest/world.h"
+#include "pkg/base/text.h"
+
+namespace {
+
+using namespace narad;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::optional<std::uint64_t> seed;
+  std::uint64_t seeds = 0;
+  std::uint64_t from = 1;
+  std::string plan_file;
+  std::string floors;
+  bool budget = false, trace = false, echo = false;
+  simtest::Defect defect = simtest::Defect::none;
+};
+
+[[noreturn]] void usage(const std::string& why) {
+  std::fprintf(stderr,
+               "narad-sim: %s\n"
+               "usage: narad-sim --seed N [--trace] [--log] [--defect NAME]\n"
+               "       narad-sim --plan FILE [--trace] [--log] [--defect NAME]\n"
+               "       narad-sim --seeds N [--from N] [--defect NAME]\n"
+               "       narad-sim --budget --floors FILE\n"
+               "       narad-sim --defects\n",
+               why.c_str());
+  std::exit(2);
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments a;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const auto value = [&]() -> std::string {
+      if (i + 1 >= words.size()) usage(word + " needs a value");
+      return words[++i];
+    };
+    const auto number = [&] {
+      const std::string text = value();
+      auto n = parse_number<std::uint64_t>(text);
+      if (!n) usage(cat(word, " needs a number, not \"", text, "\""));
+      return *n;
+    };
+    if (word == "--seed") {
+      a.seed = number();
+    } else if (word == "--seeds") {
+      a.seeds = number();
+    } else if (word == "--from") {
+      a.from = number();
+    } else if (word == "--plan") {
+      a.plan_file = value();
+    } else if (word == "--floors") {
+      a.floors = value();
+    } else if (word == "--budget") {
+      a.budget = true;
+    } else if (word == "--trace") {
+      a.trace = true;
+    } else if (word == "--log") {
+      a.echo = true;
+    } else if (word == "--defect") {
+      const std::string name = value();
+      for (const auto& info : simtest::all_defects()) {
+        if (info.name == name) a.defect = info.defect;
+      }
+      if (a.defect == simtest::Defect::none) {
+        usage(cat("no defect is called \"", name, "\" (see --defects)"));
+      }
+    } else if (word == "--defects") {
+      for (const auto& info : simtest::all_defects()) {
+        std::printf("%s\n", std::string(info.name).c_str());
+      }
+      std::exit(0);
+    } else {
+      usage(cat("unknown argument \"", word, "\""));
+    }
+  }
+  return a;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) usage("cannot read " + path);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+sim::RunOptions options_of(const Arguments& a) {
+  sim::RunOptions options;
+  options.first_seed = a.from;
+  options.failures_max = 1;
+  options.double_events_min = 10'000;
+  options.print = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  return options;
+}
+
+sim::Scenario scenario_of(const Arguments& a) {
+  return [defect = a.defect](const sim::Plan& plan, const sim::RunWish& wish) {
+    return simtest::run(plan, wish, defect).outcome;
+  };
+}
+
+int run_many(const Arguments& a) {
+  sim::RunOptions options = options_of(a);
+  options.seeds = a.seeds;
+  const sim::Report report = sim::run_seeds(simtest::plan_of, scenario_of(a), options);
+  std::printf("%s", report.text().c_str());
+  return report.failures.empty() ? 0 : 1;
+}
+
+int run_single(const Arguments& a) {
+  sim::Plan plan;
+  if (a.plan_file.empty()) {
+    plan = simtest::plan_of(*a.seed);
+  } else {
+    auto parsed = sim::parse_plan(read_text(a.plan_file));
+    if (!parsed) usage(parsed.error().text());
+    plan = std::move(parsed.value());
+  }
+  sim::RunWish wish;
+  wish.trace_lines = a.trace ? 4000 : 0;
+  const simtest::RunResult r = simtest::run(plan, wish, a.defect, a.echo);
+  for (const std::string& line : r.outcome.trace_lines) std::printf("  %s\n", line.c_str());
+  std::printf("%s%s\n", sim::to_text(plan).c_str(), r.options.c_str());
+  const auto& c = r.counts;
+  std::printf("%s\n",
+              cat("sent ", c.sent, ", accepted ", c.accepted, ", refused ", c.refused, ", unknown ",
+                  c.unknown, ", delivered ", c.delivered, " (again ", c.redelivered, "), acked ",
+                  c.acked, ", topics deleted ", c.topics_deleted, ", events ", r.outcome.events)
+                  .c_str());
+  if (r.outcome.violation.empty()) return 0;
+  std::printf("BROKEN: %s\n", r.outcome.violation.c_str());
+  return 1;
+}
+
+std::map<std::string, std::uint64_t> read_floors(const std::string& path) {
+  std::map<std::string, std::uint64_t> floors;
+  std::ifstream in(path);
+  if (!in) usage("cannot read " + path);
+  for (std::string name, value; in >> name >> value;) {
+    floors[name] = parse_number<std::uint64_t>(value).value_or(0);
+  }
+  return floors;
+}
+
+// What a worker process tells its parent, a line a number.
+std::string summary(const sim::Report& report) {
+  std::string text =
+      cat("seeds ", report.seeds, "\ndoubles ", report.doubles, "\nevents ", report.events, "\n");
+  for (const auto& [mark, n] : report.reach.all()) text += cat("mark ", n, " ", mark, "\n");
+  return text;
+}
+
+void add_summary(sim::Report& total, const std::string& text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t space = line.find(' ');
+    if (space == std::string::npos) continue;
+    const std::string word = line.substr(0, space), rest = line.substr(space + 1);
+    const std::uint64_t n = std::strtoull(rest.c_str(), nullptr, 10);
+    if (word == "seeds") total.seeds += n;
+    if (word == "doubles") total.doubles += n;
+    if (word == "events") total.events += n;
+    if (word == "mark") total.reach.hit(rest.substr(rest.find(' ') + 1), n);
+  }
+}
+
+// One process per processor; worker w takes a block of seeds of its own until the time is up.
+int run_budget(const Arguments& a) {
+  auto floors = read_floors(a.floors);
+  // A shorter budget (by hand) has no floor.
+  const char* given = std::getenv("NARAD_SIM_SECONDS");
+  const auto budget = given != nullptr ? parse_number<std::uint64_t>(given).value_or(0)
+                                       : floors["simulation_budget_seconds"];
+  const std::uint64_t floor = given != nullptr ? 0 : floors["simulation_seeds"];
+  const unsigned workers = std::max(1u, std::thread::hardware_concurrency());
+  const auto until = Clock::now() + std::chrono::seconds(budget);
+  std::vector<std::pair<pid_t, int>> children;
+  for (unsigned w = 0; w < workers; ++w) {
+    int pipes[2];
+    if (::pipe(pipes) != 0) return 2;
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(pipes[0]);
+      sim::RunOptions options = options_of(a);
+      options.first_seed = a.from + w * 1'000'000ull;
+      options.seeds = 1'000'000;
+      options.go_on = [until] { return Clock::now() < until; };
+      const sim::Report report = sim::run_seeds(simtest::plan_of, scenario_of(a), options);
+      if (!report.failures.empty()) std::printf("%s", report.text().c_str());
+      std::fflush(stdout);
+      FILE* out = ::fdopen(pipes[1], "w");
+      std::fputs(summary(report).c_str(), out);
+      std::fclose(out);
+      ::_exit(report.failures.empty() ? 0 : 1);
+    }
+    ::close(pipes[1]);
+    children.emplace_back(child, pipes[0]);
+  }
+  sim::Report total;
+  int worst = 0;
+  for (auto [child, fd] : children) {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(fd, buffer, sizeof buffer)) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+    ::close(fd);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    add_summary(total, text);
+  }
+  if (floor > 0) total.never_reached = total.reach.missing(simtest::required_marks());
+  std::printf("%s", total.text().c_str());
+  if (worst != 0) return worst;
+  if (total.seeds < floor) {
+    std::printf("%s\n", cat("only ", total.seeds, " seeds ran; the floor is ", floor).c_str());
+    return 4;
+  }
+  return total.never_reached.empty() ? 0 : 4;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments a = parse(argc, argv);
+  if (a.budget) return run_budget(a);
+  if (a.seed || !a.plan_file.empty()) return run_single(a);
+  if (a.seeds == 0) usage("give --seed, --seeds, --plan or --budget");
+  return run_many(a);
+}

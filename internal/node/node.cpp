@@ -1,0 +1,392 @@
+#include "internal/node/node.h"
+
+#include <utility>
+
+#include "internal/api/api.h"
+#include "internal/dispatch/source.h"
+#include "internal/node/local_broker.h"
+#include "internal/node/node_metrics.h"
+#include "internal/node/trusted_clock.h"
+#include "pkg/async/task_group.h"
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+#include "pkg/http/server.h"
+#include "pkg/metrics/narad_metrics.h"
+
+namespace narad::node {
+
+using Source = dispatch::SourceOf<ingress::Ingress>;
+
+// Members are in the order of start(); stop() goes through them backwards.
+struct Node::Impl {
+  Impl(Env& e, Config c, NodeOptions o)
+      : env(e),
+        config(std::move(c)),
+        options(std::move(o)),
+        clock(e.clock.mono(), e.clock.wall()),
+        tasks(e) {
+    metrics::declare_narad_metrics(registry);
+  }
+
+  Task<Result<void>> start();
+  Task<Result<void>> open_metastore();
+  Task<Result<void>> sweep_directories();
+  Result<void> listen();
+  Task<void> stop();
+  Task<void> close_parts();
+
+  Task<void> retention_loop();
+  Task<void> idle_loop();
+  Task<void> metrics_loop();
+
+  api::Readiness readiness() const;
+
+  Env& env;
+  Config config;
+  NodeOptions options;
+  metrics::Registry registry;
+  TrustedClock clock;
+  bool ready = false;
+  bool shutting_down = false;
+  bool stopped = false;
+  std::uint64_t quarantined = 0;
+
+  std::unique_ptr<DataDir> data;
+  std::unique_ptr<metastore::Metastore> metastore;
+  std::unique_ptr<Partitions> partitions;
+  std::unique_ptr<ingress::Ingress> ingress;
+  std::unique_ptr<LocalBroker> broker;
+  std::unique_ptr<dispatch::CommitTarget> wrapped_target;
+  std::unique_ptr<Source> source;
+  std::unique_ptr<dispatch::Dispatcher> dispatcher;
+  std::unique_ptr<api::Api> api;
+  std::unique_ptr<http::Server> server;
+  TaskGroup tasks;
+};
+
+Node::Node(Env& env, Config config, NodeOptions options)
+    : impl_(std::make_unique<Impl>(env, std::move(config), std::move(options))) {}
+Node::~Node() = default;
+
+Task<Result<void>> Node::start() { return impl_->start(); }
+Task<void> Node::stop() { return impl_->stop(); }
+api::Broker& Node::broker() { return *impl_->broker; }
+const std::string& Node::node_id() const { return impl_->data->identity().node_id; }
+metrics::Registry& Node::metrics() { return impl_->registry; }
+Partitions& Node::partitions() { return *impl_->partitions; }
+const ingress::Ingress& Node::ingress() const { return *impl_->ingress; }
+dispatch::PlanStats Node::dispatch_stats() const { return impl_->dispatcher->stats(); }
+std::vector<Endpoint> Node::http_endpoints() const {
+  return impl_->server ? impl_->server->local() : std::vector<Endpoint>{};
+}
+
+namespace {
+
+// Until users exist only this machine may talk to the broker, unless that was turned off
+// explicitly.
+Result<Endpoint> http_endpoint(const Config& config) {
+  NARAD_TRY(Endpoint at, parse_endpoint(config.http.addr));
+  const bool open = config.security.enabled_given && !config.security.enabled;
+  if (!is_loopback(at) && !open) {
+    return Error(Errc::invalid_argument,
+                 cat("http.addr ", config.http.addr,
+                     " would serve other machines without users and "
+                     "passwords. Listen on 127.0.0.1, or give security.enabled=false "
+                     "(NARAD_SECURITY_ENABLED=false) if the network itself keeps strangers out."));
+  }
+  return at;
+}
+
+api::Options api_options(const Config& config) {
+  api::Options options;
+  options.default_partitions = config.topic.default_partitions;
+  options.max_partitions = config.topic.max_partitions;
+  options.default_retention_ms = config.topic.default_retention_age_ms;
+  options.default_visibility_timeout_ms = config.topic.default_visibility_timeout_ms;
+  options.default_max_in_flight = config.topic.default_max_in_flight_per_partition;
+  options.default_max_acked_ahead = config.topic.default_max_acked_ahead_per_partition;
+  options.max_consume_wait = config.http.max_consume_wait;
+  options.max_batch_bytes = config.http.max_batch_bytes;
+  return options;
+}
+
+}  // namespace
+
+Task<Result<void>> Node::Impl::start() {
+  Endpoint at;
+  if (options.serve_http) {
+    NARAD_CO_TRY(at, http_endpoint(config));
+  }
+  DataDirOptions where;
+  where.data_dir = config.storage.data_dir;
+  where.more_dirs = config.storage.data_dirs;
+  where.node_id = config.cluster.node_id;
+  where.default_node_id = options.default_node_id;
+  where.holder = env.process.describe();
+  auto open_data = [&fs = env.fs, &random = env.random, now = env.clock.wall_millis(), where] {
+    return DataDir::open(fs, random, now, where);
+  };
+  NARAD_CO_TRY(data, co_await blocking(env, "data directory", std::move(open_data)));
+  for (const Disk& disk : data->disks()) {
+    if (!disk.missing.empty()) {
+      NARAD_LOG_ERROR(env.log, "disk missing; partitions placed on it answer 503",
+                      {"path", disk.path}, {"why", disk.missing});
+    }
+  }
+
+  auto opened = co_await open_metastore();
+  if (opened) opened = co_await sweep_directories();
+  if (!opened) {
+    const Error error = opened.error();
+    co_await close_parts();
+    co_return error;
+  }
+
+  PartitionsOptions partition_options;
+  partition_options.node_id = data->identity().node_id;
+  partition_options.log = options.log;
+  partition_options.idle_close = std::chrono::milliseconds(config.storage.idle_log_eviction_ms);
+  partition_options.read_ahead_bytes = options.read_ahead_bytes;
+  partition_options.cache_bytes = options.cache_bytes;
+  partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
+
+  ingress::Options ingress_options = options.ingress;
+  ingress_options.directory = data->ingress_path();
+  ingress_options.max_backlog_bytes = config.ingress.max_backlog_bytes;
+  ingress_options.refusal_retry = config.timing.ingress_retry;
+  ingress = std::make_unique<ingress::Ingress>(env, std::move(ingress_options));
+  if (auto started = co_await ingress->start(); !started) {
+    const Error error = started.error();
+    co_await close_parts();
+    co_return error;
+  }
+
+  broker = std::make_unique<LocalBroker>(env, data->identity().node_id, *metastore, *ingress,
+                                         *partitions, [this] { return readiness(); });
+  source = std::make_unique<Source>(*ingress);
+  dispatch::Options dispatch_options = options.dispatch;
+  dispatch_options.plan.retry = config.timing.dispatch_retry;
+  dispatch_options.plan.grace = config.timing.dispatch_grace;
+  if (options.wrap_target) wrapped_target = options.wrap_target(*broker);
+  dispatch::CommitTarget& target = wrapped_target ? *wrapped_target : *broker;
+  dispatcher = std::make_unique<dispatch::Dispatcher>(env, dispatch_options, *source, target);
+  dispatcher->start();
+
+  if (options.serve_http) {
+    api = std::make_unique<api::Api>(env, *broker, registry, api_options(config));
+    http::ServerOptions server_options;
+    server_options.read_timeout = config.http.read_timeout;
+    server_options.write_timeout = config.http.write_timeout;
+    server_options.idle_timeout = config.http.idle_timeout;
+    server_options.connections_max = config.http.max_connections;
+    server_options.header_bytes_max = static_cast<std::size_t>(config.http.max_header_bytes);
+    server = std::make_unique<http::Server>(env, server_options, api->admit(), api->handler());
+    if (auto listening = server->listen(at); !listening) {
+      const Error error = listening.error();
+      co_await close_parts();
+      co_return error;
+    }
+  }
+  tasks.spawn("retention", retention_loop());
+  tasks.spawn("idle partitions", idle_loop());
+  tasks.spawn("metrics", metrics_loop());
+  ready = true;
+  const Nanos took = env.clock.mono() - options.started_at;
+  registry.gauge("narad_boot_duration_seconds").set(std::chrono::duration<double>(took).count());
+  NARAD_LOG_INFO(env.log, "node ready", {"node", data->identity().node_id},
+                 {"cluster", to_hex16(data->identity().cluster_id)}, {"data_dir", data->root()},
+                 {"listen", server ? to_string(server->local().front()) : std::string("none")},
+                 {"version", options.version});
+  co_return ok();
+}
+
+Task<Result<void>> Node::Impl::open_metastore() {
+  NARAD_CO_TRY(metastore, co_await metastore::Metastore::open(env, data->metastore_path()));
+  const std::string cluster_id = to_hex16(data->identity().cluster_id);
+  const std::string& stored = metastore->view()->cluster_id;
+  if (!stored.empty() && stored != cluster_id) {
+    co_return Error(
+        Errc::conflict,
+        cat("metastore of ", data->root(), " belongs to cluster ", stored, ", node.json to ",
+            cluster_id, ": files of two nodes are mixed. Restore both from one backup."));
+  }
+  if (stored.empty()) {
+    metastore::FoundCluster found;
+    found.cluster_id = cluster_id;
+    metastore::Command command = found;
+    NARAD_CO_TRY(auto result, co_await metastore->propose(std::move(command)));
+    if (!result.done()) co_return metastore::to_error(result);
+  }
+  metastore::RegisterMember member;
+  member.id = data->identity().node_id;
+  member.http_addr = config.http.addr;
+  member.cluster_addr = config.cluster.addr;
+  member.boot_id = to_hex16(env.random.next());
+  for (const Disk& disk : data->disks()) {
+    if (disk.missing.empty()) member.disks.push_back(disk.id);
+  }
+  member.now = env.clock.wall_millis();
+  metastore::Command command = std::move(member);
+  NARAD_CO_TRY(auto result, co_await metastore->propose(std::move(command)));
+  if (!result.done()) co_return metastore::to_error(result);
+  co_return ok();
+}
+
+// Finishes removals that a crash interrupted, and sets aside topic directories that the metastore
+// does not know. Those are never removed here: an emptied metastore must not take the data along.
+Task<Result<void>> Node::Impl::sweep_directories() {
+  struct Found {
+    std::vector<std::string> aside;
+    std::uint64_t quarantined = 0;
+  };
+  auto job = [&fs = env.fs, disks = data->disks(), view = metastore->view()]() -> Result<Found> {
+    Found found;
+    for (const Disk& disk : disks) {
+      if (!disk.missing.empty()) continue;
+      NARAD_TRY(finish_deletes(fs, disk));
+      NARAD_TRY(auto topics, list_topic_directories(fs, disk));
+      for (const std::string& topic : topics) {
+        auto incarnation = read_topic_incarnation(fs, topic_path(disk, topic));
+        const auto* row = view->topics.find(topic);
+        if (row != nullptr && incarnation && incarnation.value() == row->topic.incarnation)
+          continue;
+        if (!incarnation && incarnation.error().code() != Errc::not_found) {
+          return incarnation.error();
+        }
+        NARAD_TRY(std::string aside, set_aside_topic(fs, disk, topic));
+        found.aside.push_back(std::move(aside));
+      }
+      NARAD_TRY(auto copies, fs.list(join_path(disk.path, ".quarantine")));
+      found.quarantined += copies.size();
+    }
+    return found;
+  };
+  NARAD_CO_TRY(auto found, co_await blocking(env, "directory sweep", std::move(job)));
+  for (const std::string& path : found.aside) {
+    NARAD_LOG_WARN(env.log, "topic directory unknown to the metastore set aside", {"path", path});
+  }
+  quarantined = found.quarantined;
+  if (quarantined > 0) {
+    NARAD_LOG_WARN(env.log, "copies are in quarantine; they are never removed by themselves",
+                   {"copies", quarantined});
+  }
+  co_return ok();
+}
+
+api::Readiness Node::Impl::readiness() const {
+  api::Readiness r;
+  r.ready = ready && !shutting_down;
+  r.shutting_down = shutting_down;
+  if (!ready) r.waiting_for.emplace_back("start-up has not finished");
+  if (ingress) {
+    const auto stats = ingress->stats();
+    if (stats.state != ingress::State::open && !stats.reason.empty()) {
+      r.waiting_for.push_back("ingress: " + stats.reason);
+    }
+  }
+  if (partitions) {
+    for (const auto& partition : partitions->open_now()) {
+      if (partition->log->latched()) {
+        r.waiting_for.push_back(
+            cat("partition ", to_string(partition->id), ": ", partition->log->latched_text()));
+      }
+    }
+  }
+  if (dispatcher) {
+    if (auto trouble = dispatcher->trouble(); !trouble.empty()) {
+      r.waiting_for.push_back("dispatch: " + trouble);
+    }
+  }
+  if (data) {
+    for (const Disk& disk : data->disks()) {
+      if (!disk.missing.empty()) r.waiting_for.push_back("disk: " + disk.missing);
+    }
+  }
+  return r;
+}
+
+Task<void> Node::Impl::retention_loop() {
+  for (;;) {
+    co_await sleep_for(env, config.timing.retention_check);
+    const bool was = clock.trusted();
+    const bool trusted = clock.observe(env.clock.mono(), env.clock.wall());
+    if (was && !trusted) {
+      NARAD_LOG_WARN(env.log,
+                     "the wall clock stepped by more than five minutes: nothing expires until the "
+                     "node is restarted with a right clock");
+    }
+    auto removed = co_await partitions->apply_retention(env.clock.wall_millis(), trusted);
+    if (!removed) {
+      NARAD_LOG_WARN(env.log, "retention could not run everywhere", {"error", removed.error()});
+      continue;
+    }
+    for (const auto& item : removed.value()) {
+      const metrics::LabelValues labels{item.id.topic, to_string(item.id.partition), "age"};
+      registry.counter("narad_storage_retention_bytes_deleted_total", labels)
+          .add(static_cast<double>(item.outcome.bytes));
+      NARAD_LOG_INFO(env.log, "retention deleted segments", {"partition", to_string(item.id)},
+                     {"segments", item.outcome.segments}, {"bytes", item.outcome.bytes},
+                     {"oldest", item.outcome.oldest});
+    }
+  }
+}
+
+Task<void> Node::Impl::idle_loop() {
+  for (;;) {
+    co_await sleep_for(env, config.timing.idle_check);
+    const std::size_t closed = co_await partitions->close_idle();
+    registry.counter("narad_idle_logs_evicted_total").add(static_cast<double>(closed));
+    registry.gauge("narad_open_partition_logs")
+        .set(static_cast<double>(partitions->open_now().size()));
+  }
+}
+
+Task<void> Node::Impl::metrics_loop() {
+  NodeMetrics publisher(registry);
+  for (;;) {
+    publisher.publish(*metastore->view(), *partitions, *ingress, *dispatcher, clock.trusted(),
+                      quarantined, env.clock.wall_millis());
+    auto space = [&fs = env.fs, root = data->root()] { return fs.space(root); };
+    if (auto available = co_await blocking(env, "disk space", std::move(space)); available) {
+      registry.gauge("narad_data_dir_available_bytes")
+          .set(static_cast<double>(available.value().available));
+    }
+    co_await sleep_for(env, std::chrono::seconds(5));
+  }
+}
+
+Task<void> Node::Impl::stop() {
+  if (stopped) co_return;
+  shutting_down = true;
+  NARAD_LOG_INFO(env.log, "node stopping");
+  if (server) co_await server->stop(config.http.shutdown_grace);
+  co_await tasks.stop();
+  co_await close_parts();
+  stopped = true;
+  NARAD_LOG_INFO(env.log, "node stopped");
+}
+
+// In the reverse of the start order; whatever was opened, and only that.
+Task<void> Node::Impl::close_parts() {
+  if (dispatcher) co_await dispatcher->stop();
+  if (ingress) {
+    if (auto closed = co_await ingress->close(); !closed) {
+      NARAD_LOG_WARN(env.log, "ingress WAL not closed cleanly; the next start checks it",
+                     {"error", closed.error()});
+    }
+  }
+  if (partitions) co_await partitions->close_all();
+  if (metastore) co_await metastore->close();
+  server.reset();
+  api.reset();
+  dispatcher.reset();
+  source.reset();
+  wrapped_target.reset();
+  broker.reset();
+  ingress.reset();
+  partitions.reset();
+  metastore.reset();
+  data.reset();
+}
+
+}  // namespace narad::node

@@ -1,0 +1,46 @@
+#pragma once
+// Planted bugs: faults put into the doors, into the hand-over, or into options of the dispatcher,
+// each one what a release that forgot a step would do. The simulation must find every one of them
+// (defects_test.cpp); none exists in the product.
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "internal/dispatch/plan.h"
+#include "internal/dispatch/target.h"
+#include "pkg/env/fs.h"
+
+namespace narad::simtest {
+
+enum class Defect : std::uint8_t {
+  none,
+  // A disk door that leaves out a step, as code that forgot it would:
+  accept_before_sync,         // 202 without the sync of the ingress WAL
+  commit_before_sync,         // a partition's segments are never synced
+  metastore_before_sync,      // SQLite's syncs do nothing
+  no_directory_sync,          // names are never made durable
+  ack_journal_not_synced,     // consumer.acks is written, not synced
+  replaced_before_sync,       // files are renamed into place before their content is durable
+  failed_commit_left_behind,  // a failed commit is not truncated away
+  failed_sync_ignored,        // a failed sync is taken for success
+  // The hand-over:
+  home_not_settled,           // the home is fed while a rerouted batch is out
+  checkpoint_too_high,        // the checkpoint passes records that are not settled
+  double_append,              // the owner does not recognise a repeated hand-over
+  failure_taken_for_success,  // a failed commit counts as settled
+};
+
+struct DefectInfo {
+  Defect defect;
+  std::string_view name;
+};
+const std::vector<DefectInfo>& all_defects();
+
+// The disk as the defective release would use it. `inner` outlives it.
+std::unique_ptr<FileSystem> plant(Defect defect, FileSystem& inner);
+dispatch::PlanDefects plan_defects(Defect defect);
+// The hand-over of the defective release; null if the defect lies elsewhere. `inner` outlives it.
+std::unique_ptr<dispatch::CommitTarget> plant(Defect defect, dispatch::CommitTarget& inner);
+
+}  // namespace narad::simtest

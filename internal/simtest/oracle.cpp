@@ -1,0 +1,193 @@
+#include "internal/simtest/oracle.h"
+
+#include "pkg/base/checksum.h"
+
+namespace narad::simtest {
+namespace {
+
+std::string name_of(const LogName& log) {
+  return cat(to_string(log.partition), "@", to_hex16(log.incarnation.value()));
+}
+
+// Bytes that follow from the number: printable or not, so that no code may care.
+void fill(std::string& out, std::uint64_t id, std::size_t bytes) {
+  std::uint64_t state = id * 0x9e3779b97f4a7c15ull + 1;
+  while (out.size() < bytes) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    out += static_cast<char>(state & 0xff);
+  }
+}
+
+}  // namespace
+
+std::string Oracle::payload(std::uint64_t id, std::size_t bytes) {
+  std::string out = cat("m", id, ";", bytes, ";");
+  fill(out, id, bytes);
+  return out;
+}
+
+std::optional<std::uint64_t> Oracle::id_of(std::string_view text) {
+  if (text.empty() || text[0] != 'm') return std::nullopt;
+  const std::size_t first = text.find(';');
+  if (first == std::string_view::npos) return std::nullopt;
+  const std::size_t second = text.find(';', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  auto id = parse_number<std::uint64_t>(text.substr(1, first - 1));
+  auto bytes = parse_number<std::size_t>(text.substr(first + 1, second - first - 1));
+  if (!id || !bytes || *bytes > (1u << 26) || payload(*id, *bytes) != text) return std::nullopt;
+  return id;
+}
+
+void Oracle::violation(std::string text) {
+  if (violations_.size() < 50) violations_.push_back(std::move(text));
+}
+
+std::uint64_t Oracle::sent(const std::string& topic, Incarnation incarnation) {
+  const std::uint64_t id = ++last_id_;
+  messages_[id] = Sent{topic, incarnation, State::unknown, Nanos(0)};
+  ++counts_.sent;
+  return id;
+}
+
+void Oracle::accepted(std::uint64_t id, Nanos now) {
+  Sent& m = messages_.at(id);
+  m.state = State::accepted;
+  m.accepted_at = now;
+  ++counts_.accepted;
+}
+
+void Oracle::refused(std::uint64_t id) {
+  messages_.at(id).state = State::refused;
+  ++counts_.refused;
+}
+
+void Oracle::seen(const LogName& log, const StoredRecord& record) {
+  const auto id = id_of(record.payload);
+  const std::string where = cat(name_of(log), " offset ", record.offset);
+  if (!id || !messages_.contains(*id)) {
+    return violation(
+        cat(where, " holds a payload that nobody sent (", record.payload.size(), " bytes)"));
+  }
+  const Sent& m = messages_.at(*id);
+  if (m.topic != log.partition.topic || m.incarnation != log.incarnation) {
+    violation(cat(where, " holds message ", *id, " of another life or topic"));
+  }
+  if (m.state == State::refused) {
+    violation(cat(where, " holds message ", *id, ", which was refused for certain"));
+  }
+  Position& p = logs_[log][record.offset];
+  if (p.id != 0 && p.id != *id) {
+    violation(cat(where, " was message ", p.id, " and is now ", *id));
+  }
+  p.id = *id;
+  ++counts_.read;
+}
+
+void Oracle::delivered(const LogName& log, const StoredRecord& record, int boot, Nanos now,
+                       Nanos visibility) {
+  seen(log, record);
+  Position& p = logs_[log][record.offset];
+  const std::string where = cat(name_of(log), " offset ", record.offset);
+  if (p.ack_durable) violation(cat(where, " was delivered although its ack was on disk"));
+  if (p.acked && p.lease_boot == boot) violation(cat(where, " was delivered after it was acked"));
+  if (!p.acked && p.lease_boot == boot && now < p.lease_until) {
+    violation(cat(where, " was delivered while another lease was live"));
+  }
+  ++counts_.delivered;
+  if (p.delivered) ++counts_.redelivered;
+  p.delivered = true;
+  p.acked = false;
+  p.lease_boot = boot;
+  p.lease_until = now + visibility;
+}
+
+void Oracle::acked(const LogName& log, Offset offset, int boot) {
+  Position& p = logs_[log][offset];
+  p.acked = true;
+  p.lease_boot = boot;
+  fresh_acks_[log].insert(offset);
+  ++counts_.acked;
+}
+
+void Oracle::nacked(const LogName& log, Offset offset) {
+  logs_[log][offset].lease_until = Nanos(0);
+}
+
+void Oracle::extended(const LogName& log, Offset offset, Nanos now, Nanos visibility) {
+  logs_[log][offset].lease_until = now + visibility;
+}
+
+void Oracle::acks_durable(const LogName& log) {
+  auto fresh = std::move(fresh_acks_[log]);
+  fresh_acks_[log].clear();
+  for (Offset offset : fresh) {
+    Position& p = logs_[log][offset];
+    if (p.acked) p.ack_durable = true;
+  }
+}
+
+void Oracle::topic_deleted(const std::string& topic, Incarnation incarnation) {
+  lives_[{topic, incarnation}].deleted = true;
+  ++counts_.topics_deleted;
+}
+
+void Oracle::retention(const std::string& topic, Incarnation incarnation, Nanos retention) {
+  auto& life = lives_[{topic, incarnation}];
+  // The shortest that ever held counts: what it allowed to delete may be gone.
+  if (!life.retention || retention < *life.retention) life.retention = retention;
+}
+
+void Oracle::log_read(const LogName& log, Offset oldest, Offset hwm,
+                      const std::vector<StoredRecord>& records) {
+  Offset expected = oldest;
+  auto& held = held_[log];
+  held.clear();
+  for (const StoredRecord& record : records) {
+    if (record.offset != expected) {
+      violation(cat(name_of(log), " has no record at offset ", expected, " (next is ",
+                    record.offset, ")"));
+    }
+    expected = record.offset.next();
+    if (auto id = id_of(record.payload)) ++held[*id];
+  }
+  if (expected != hwm)
+    violation(cat(name_of(log), " ends at ", expected, ", not at its HWM ", hwm));
+  if (auto it = read_.find(log); it != read_.end() && hwm < it->second.second) {
+    violation(cat(name_of(log), ": the HWM fell from ", it->second.second, " to ", hwm));
+  }
+  read_[log] = {oldest, hwm};
+}
+
+void Oracle::topic_read(const std::string& topic, Incarnation incarnation, Nanos now,
+                        bool reroutes) {
+  const Life& life = lives_[{topic, incarnation}];
+  if (life.deleted) return;
+  std::map<std::uint64_t, std::uint64_t> times;
+  for (const auto& [log, held] : held_) {
+    if (log.partition.topic != topic || log.incarnation != incarnation) continue;
+    for (const auto& [id, n] : held) times[id] += n;
+  }
+  for (const auto& [id, m] : messages_) {
+    if (m.topic != topic || m.incarnation != incarnation) continue;
+    const auto it = times.find(id);
+    const std::uint64_t n = it == times.end() ? 0 : it->second;
+    const bool may_be_gone = life.retention && now - m.accepted_at >= *life.retention;
+    if (m.state == State::accepted && n == 0 && !may_be_gone) {
+      violation(cat("message ", id, " of ", topic, "@", to_hex16(incarnation.value()),
+                    " was accepted and is lost"));
+    }
+    if (n > 1 && !reroutes) {
+      violation(cat("message ", id, " of ", topic, " is stored ", n, " times without a reroute"));
+    }
+  }
+}
+
+Oracle::Counts Oracle::counts() const {
+  Counts c = counts_;
+  for (const auto& [id, m] : messages_) c.unknown += m.state == State::unknown ? 1 : 0;
+  return c;
+}
+
+}  // namespace narad::simtest

@@ -1,0 +1,108 @@
+#pragma once
+// Oracle: what the outside world knows about the messages it sent, and what it may therefore
+// demand. Pure; outlives every crash of the nodes under test. Every rule that is broken is kept as
+// a sentence in violations().
+//
+// A message is identified by a number in its payload; the rest of the payload follows from that
+// number, so that every byte read back is checked.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "internal/model/message.h"
+#include "pkg/base/text.h"
+
+namespace narad::simtest {
+
+// One life of a topic's partition.
+struct LogName {
+  TopicPartition partition;
+  Incarnation incarnation{0};
+  friend auto operator<=>(const LogName&, const LogName&) = default;
+};
+
+class Oracle {
+ public:
+  // The payload of message `id`: `bytes` long at least where the number itself does not need more.
+  static std::string payload(std::uint64_t id, std::size_t bytes);
+  // The number in a payload whose every byte is right; nothing otherwise.
+  static std::optional<std::uint64_t> id_of(std::string_view payload);
+
+  // ---- produce
+  // About to be sent; its outcome is unknown until accepted() or refused().
+  std::uint64_t sent(const std::string& topic, Incarnation incarnation);
+  void accepted(std::uint64_t id, Nanos now);
+  void refused(std::uint64_t id);
+
+  // ---- what was seen in a log (replay, or as part of a delivery)
+  void seen(const LogName& log, const StoredRecord& record);
+
+  // ---- consume. `boot`: number of the node's present life; its leases die with it.
+  void delivered(const LogName& log, const StoredRecord& record, int boot, Nanos now,
+                 Nanos visibility);
+  void acked(const LogName& log, Offset offset, int boot);
+  void nacked(const LogName& log, Offset offset);
+  void extended(const LogName& log, Offset offset, Nanos now, Nanos visibility);
+  // Every ack answered so far for that log is on disk.
+  void acks_durable(const LogName& log);
+
+  // ---- topics
+  void topic_deleted(const std::string& topic, Incarnation incarnation);
+  // From now on records of that life older than `retention` may be gone.
+  void retention(const std::string& topic, Incarnation incarnation, Nanos retention);
+
+  // ---- judging the end
+  // Everything that `log` holds, oldest first, was just passed to seen(); `oldest` is its first
+  // offset and `hwm` its end. Offsets must be dense.
+  void log_read(const LogName& log, Offset oldest, Offset hwm,
+                const std::vector<StoredRecord>& records);
+  // All logs of that life of the topic have been read: every accepted message must be in them, and
+  // only once unless `reroutes` (duplicates by reroute are part of the contract).
+  void topic_read(const std::string& topic, Incarnation incarnation, Nanos now, bool reroutes);
+
+  const std::vector<std::string>& violations() const { return violations_; }
+  void violation(std::string text);
+  struct Counts {
+    std::uint64_t sent = 0, accepted = 0, refused = 0, unknown = 0, delivered = 0, redelivered = 0,
+                  acked = 0, topics_deleted = 0, read = 0;
+  };
+  Counts counts() const;
+
+ private:
+  enum class State : std::uint8_t { unknown, accepted, refused };
+  struct Sent {
+    std::string topic;
+    Incarnation incarnation{0};
+    State state = State::unknown;
+    Nanos accepted_at{0};
+  };
+  struct Position {
+    std::uint64_t id = 0;
+    bool acked = false;
+    bool ack_durable = false;
+    int lease_boot = -1;
+    Nanos lease_until{0};
+    bool delivered = false;
+  };
+  struct Life {
+    bool deleted = false;
+    std::optional<Nanos> retention;
+  };
+  using LifeKey = std::pair<std::string, Incarnation>;
+
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, Sent> messages_;
+  std::map<LogName, std::map<Offset, Position>> logs_;
+  std::map<LogName, std::pair<Offset, Offset>> read_;  // bounds of the last log_read()
+  std::map<LogName, std::map<std::uint64_t, std::uint64_t>>
+      held_;  // id -> times, of the last log_read()
+  std::map<LogName, std::set<Offset>> fresh_acks_;
+  std::map<LifeKey, Life> lives_;
+  std::vector<std::string> violations_;
+  Counts counts_;
+};
+
+}  // namespace narad::simtest

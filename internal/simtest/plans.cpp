@@ -1,0 +1,48 @@
+#include "internal/simtest/world.h"
+
+namespace narad::simtest {
+
+sim::Plan plan_of(std::uint64_t seed) {
+  sim::PlanShape shape;
+  shape.scenario = "single-node";
+  shape.nodes = {0};
+  shape.duration_ms = 58'000;
+  shape.faults_max = 16;
+  shape.kinds = {
+      {"power_cut", 3, 0},
+      {"kill9", 2, 0},
+      {"cut_at_call", 4, 60},
+      {"eio_write", 2, 20},
+      {"eio_sync", 3, 20},
+      {"eio_read", 2, 20},
+      {"partition_refuses", 2, 9'000},
+      {"disk_full", 2, 20'000},
+      {"short_io", 1, 300'000},
+      {"slow_disk", 2, 2'000},
+      {"wall_step", 1, 7'200},
+      {"clean_restart", 1, 0},
+  };
+  return sim::draw_plan(shape, seed);
+}
+
+std::vector<std::string> required_marks() {
+  return {"power cuts",
+          "torn writes",
+          "dropped writes",
+          "garbage sectors",
+          "lost names",
+          "EIO",
+          "ENOSPC",
+          "short writes",
+          "produce refused",
+          "topic deleted",
+          "nack",
+          "lease left to expire",
+          "fault: kill9",
+          "fault: eio_sync",
+          "fault: slow_disk",
+          "fault: clean_restart",
+          "exit after a failed sync"};
+}
+
+}  // namespace narad::simtest

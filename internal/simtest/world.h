@@ -1,0 +1,32 @@
+#pragma once
+// World: one whole node on a simulated machine, under a random workload and a plan of faults,
+// judged by an Oracle. Everything follows from the seed (and the plan, which may be given instead).
+//
+//   faults  ->  calm (all healed: progress is demanded)  ->  everything read back  ->  a last power
+//   cut  ->  everything read back again  ->  a clean stop and start  ->  and again.
+#include <string>
+#include <vector>
+
+#include "internal/simtest/defects.h"
+#include "internal/simtest/oracle.h"
+#include "pkg/sim/plan.h"
+#include "pkg/sim/runner.h"
+
+namespace narad::simtest {
+
+// The faults that `seed` draws.
+sim::Plan plan_of(std::uint64_t seed);
+
+struct RunResult {
+  sim::Outcome outcome;  // violation: every rule that was broken, one a line
+  Oracle::Counts counts;
+  std::string options;  // what was drawn from the seed, in words
+};
+// `echo_log`: the node's log on standard error.
+RunResult run(const sim::Plan& plan, const sim::RunWish& wish = {}, Defect defect = Defect::none,
+              bool echo_log = false);
+
+// What a CI run must have met at least once, over all its seeds.
+std::vector<std::string> required_marks();
+
+}  // namespace narad::simtest

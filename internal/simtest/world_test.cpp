@@ -1,0 +1,55 @@
+#include "internal/simtest/world.h"
+
+#include <gtest/gtest.h>
+
+namespace narad::simtest {
+namespace {
+
+TEST(World, WithoutFaults_EverythingArrivesOnce) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    sim::Plan plan;
+    plan.seed = seed;
+    const RunResult r = run(plan);
+    EXPECT_EQ(r.outcome.violation, "") << "seed " << seed << " (" << r.options << ")";
+    EXPECT_GT(r.counts.accepted, 20u);
+    EXPECT_GT(r.counts.delivered, 20u);
+  }
+}
+
+TEST(World, UnderRandomFaults_PromisesHold) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const RunResult r = run(plan_of(seed));
+    EXPECT_EQ(r.outcome.violation, "") << "seed " << seed << " (" << r.options << ")\n"
+                                       << sim::to_text(plan_of(seed));
+  }
+}
+
+TEST(World, SameSeed_RepeatsEventForEvent) {
+  const auto scenario = [](const sim::Plan& plan, const sim::RunWish& wish) {
+    return run(plan, wish).outcome;
+  };
+  std::uint64_t events = 0;
+  EXPECT_EQ(sim::compare_runs(plan_of(77), scenario, &events), "");
+  EXPECT_GT(events, 1000u);
+}
+
+// Teeth: each planted bug is found within a small part of the seeds that CI runs.
+class PlantedBug : public testing::TestWithParam<DefectInfo> {};
+
+TEST_P(PlantedBug, IsFound_WithinTheBudget) {
+  constexpr std::uint64_t kSeeds = 400;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const RunResult r = run(plan_of(seed), {}, GetParam().defect);
+    if (r.outcome.violation.empty()) continue;
+    std::printf("%s found by seed %llu: %s\n", std::string(GetParam().name).c_str(),
+                static_cast<unsigned long long>(seed), r.outcome.violation.c_str());
+    return;
+  }
+  FAIL() << GetParam().name << " was not found in " << kSeeds << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlantedBug, testing::ValuesIn(all_defects()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace narad::simtest
