@@ -57,6 +57,11 @@ void append_utf8(std::string& out, std::uint32_t c) {
   }
 }
 
+// A number or a word ends before one of these.
+bool ends_scalar(char c) {
+  return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 std::uint32_t hex4(std::string_view s) {
   std::uint32_t v = 0;
   std::from_chars(s.data(), s.data() + 4, v, 16);
@@ -135,6 +140,11 @@ class TreeBuilder {
     std::vector<Open> open;
     std::vector<std::uint32_t> children;  // of all open values; names count as children of objects
     const std::string& s = t.text;
+    // At most: those within strings count too. What is not used is never touched.
+    std::size_t values = 1;
+    for (char c : s) values += c == ',' || c == ':' || c == '[' || c == '{' ? 1 : 0;
+    t.nodes.reserve(values + 1);
+    t.links.reserve(values + 1);
     auto add = [&](Kind kind, std::size_t begin, std::size_t end) {
       const auto id = static_cast<std::uint32_t>(t.nodes.size());
       t.nodes.push_back(
@@ -190,7 +200,7 @@ class TreeBuilder {
           break;
         }
         default: {
-          i = std::min(s.find_first_of(" \t\n\r,]}", i), s.size());
+          while (i < s.size() && !ends_scalar(s[i])) ++i;
           add(c == 'n'               ? Kind::null
               : c == 't' || c == 'f' ? Kind::boolean
                                      : Kind::number,
@@ -278,6 +288,15 @@ std::optional<double> Value::as_double() const {
   NARAD_ASSERT(is(Kind::number));
   const std::string_view s = raw();
   double value = 0;
+  // Most numbers are short whole ones, which a double holds exactly.
+  if (s.size() <= 15 && s.front() != '-') {
+    std::uint64_t whole = 0;
+    std::size_t i = 0;
+    for (; i < s.size() && s[i] >= '0' && s[i] <= '9'; ++i) {
+      whole = whole * 10 + static_cast<std::uint64_t>(s[i] - '0');
+    }
+    if (i == s.size()) return static_cast<double>(whole);
+  }
   auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), value);
   if (ec == std::errc{}) return value;
   // Out of range: too small to tell from zero, or too big. The position of the first significant

@@ -532,15 +532,23 @@ class Machine {
 // A number that no finite double comes near, if there is one.
 std::optional<Value> find_overflow(Value root) {
   std::vector<Value> open{root};
+  const auto fits = [](Value v) {
+    // Below 300 digits without an exponent it always does.
+    const std::string_view raw = v.raw();
+    return (raw.size() < 300 && raw.find_first_of("eE") == std::string_view::npos) ||
+           v.as_double().has_value();
+  };
   while (!open.empty()) {
     const Value v = open.back();
     open.pop_back();
-    // Below 300 digits without an exponent it always fits.
-    const bool plain = v.is(Kind::number) && v.raw().size() < 300 &&
-                       v.raw().find_first_of("eE") == std::string_view::npos;
-    if (v.is(Kind::number) && !plain && !v.as_double()) return v;
+    if (v.is(Kind::number) && !fits(v)) return v;
     for (std::size_t i = 0; i < v.size(); ++i) {
-      open.push_back(v.is(Kind::array) ? v.element(i) : v.member(i).value);
+      const Value child = v.is(Kind::array) ? v.element(i) : v.member(i).value;
+      if (child.is(Kind::array) || child.is(Kind::object)) {
+        open.push_back(child);
+      } else if (child.is(Kind::number) && !fits(child)) {
+        return child;
+      }
     }
   }
   return std::nullopt;
