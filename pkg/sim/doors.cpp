@@ -20,7 +20,8 @@ Nanos SimClock::to_virtual(Nanos delay) const {
   const std::int64_t n = delay.count();
   if (n <= 0 || rate_ == kAlways) return delay;
   if (n / rate_ > Nanos::max().count() / (2 * std::int64_t{kAlways})) return delay;
-  return Nanos(n / rate_ * kAlways + n % rate_ * kAlways / rate_);
+  // Rounded up: a timer never rings early by its own clock.
+  return Nanos(n / rate_ * kAlways + (n % rate_ * kAlways + rate_ - 1) / rate_);
 }
 
 Nanos SimClock::mono() const noexcept {

@@ -37,7 +37,7 @@ class SimClock final : public Clock {
   void reboot();
   // The machine slept for this (virtual) long: mono() stood still.
   void slept(Nanos virtual_time);
-  // How much virtual time `delay` of this clock takes.
+  // How much virtual time it takes until `delay` of this clock has passed.
   Nanos to_virtual(Nanos delay) const;
 
  private:

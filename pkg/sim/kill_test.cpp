@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
 
@@ -29,19 +28,17 @@ struct Guard {
 };
 
 // A component with everything a node has: groups, events, mutexes, time-outs, jobs, files, streams,
-// a real Asio timer. Its frames refer to it by reference.
+// signals. Its frames refer to it by reference.
 class App {
  public:
   App(Env& env, std::string peer)
       : env_(env),
         peer_(std::move(peer)),
-        never_(env.executor, std::chrono::steady_clock::time_point::max()),
         group_(env),
         changed_(env),
         mutex_(env),
         alive_(components) {
     group_.spawn("ticker", ticker());
-    group_.spawn("asio timer", asio_timer());
     group_.spawn("waiter", waiter());
     group_.spawn("patient waiter", patient_waiter());
     for (int i = 0; i < 2; ++i) group_.spawn("locker", locker());
@@ -72,10 +69,6 @@ class App {
       ++work;
       ++big[0];
     }
-  }
-  Task<void> asio_timer() {
-    Frame frame(*this);
-    co_await never_.async_wait(asio::use_awaitable);
   }
   Task<void> waiter() {
     Frame frame(*this);
@@ -194,7 +187,6 @@ class App {
 
   Env& env_;
   const std::string peer_;
-  asio::steady_timer never_;  // its destructor needs a live io_context
   int in_flight_ = 0;
   TaskGroup group_;
   Event changed_;
@@ -255,7 +247,8 @@ TEST(Kill, InsideADiskCall_TearsTheNodeDownAsTheNextEvent) {
     Rng pick = sim.stream("cuts");
     for (int k = 0; k < 3; ++k) {
       const std::uint64_t at = pick.range(1, 30);
-      b.cut_power_at_disk_call(at, k == 1 ? SimFs::Cut::during_call : SimFs::Cut::before_call);
+      b.kill_at_disk_call(at, Machine::Kill::power_cut,
+                          k == 1 ? SimFs::Cut::during_call : SimFs::Cut::before_call);
       const int before = cuts;
       EXPECT_TRUE(sim.run_until([&] { return cuts > before; }, 10s));
       EXPECT_FALSE(b.up());

@@ -123,8 +123,8 @@ void Machine::tear_down(Kill kind) {
   if (on_down_) on_down_(kind);
 }
 
-void Machine::cut_power_at_disk_call(std::uint64_t n, SimFs::Cut how) {
-  disk_.cut_power_at(disk_.ops() + n, [this] { kill_soon(Kill::power_cut); }, how);
+void Machine::kill_at_disk_call(std::uint64_t n, Kill kind, SimFs::Cut how) {
+  disk_.cut_power_at(disk_.ops() + n, [this, kind] { kill_soon(kind); }, how);
 }
 
 void Machine::pause(bool suspended) {

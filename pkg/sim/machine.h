@@ -56,8 +56,10 @@ class Machine {
   void kill(Kill kind);
   // From now on the node is inert; it is torn down as the next event.
   void kill_soon(Kill kind);
-  // Cuts the power at a disk call, see SimFs::cut_power_at. Counted from now, 1 = the next one.
-  void cut_power_at_disk_call(std::uint64_t n, SimFs::Cut how = SimFs::Cut::before_call);
+  // Kills the node at a disk call, see SimFs::cut_power_at: in the middle of a job. Counted from
+  // now, 1 = the next mutating one.
+  void kill_at_disk_call(std::uint64_t n, Kill kind = Kill::power_cut,
+                         SimFs::Cut how = SimFs::Cut::before_call);
   // SIGSTOP: nothing of the node runs, its events wait; its kernel, its peers and all its clocks go
   // on. With `suspended` the machine sleeps as a whole: its mono() stands still.
   void pause(bool suspended = false);

@@ -31,6 +31,21 @@ TEST(SimClock, Rate_StretchesMonoAndTimersTogether) {
   EXPECT_EQ(clock.mono(), 21s);
 }
 
+TEST(SimClock, AnyRate_TimerNeverRingsEarlyByItsOwnClock) {
+  Solo solo;
+  solo.machine.timers().stretch_max = 0ns;
+  Env& env = solo.env();
+  for (Ppm rate : {526'316u, 900'001u, 1'000'000u, 1'100'003u, 1'900'000u}) {
+    solo.machine.clock().set_rate(rate);
+    for (std::int64_t ns : {1, 7, 999'999'937}) {
+      const Nanos before = env.clock.mono();
+      solo.run([ns](Env& env) { return sleep_for(env, Nanos(ns)); });
+      EXPECT_GE(env.clock.mono() - before, Nanos(ns)) << rate;
+      EXPECT_LT(env.clock.mono() - before, Nanos(ns + 5)) << rate;
+    }
+  }
+}
+
 TEST(SimClock, WallStep_DoesNotTouchMono) {
   Sim sim(1);
   SimClock clock(sim);
@@ -220,6 +235,32 @@ TEST(Machine, ProcessExit_TearsTheNodeDownNextAndRecordsTheCode) {
   EXPECT_EQ(heard, "");
   m.boot(boots());
   EXPECT_FALSE(m.last_exit());
+}
+
+TEST(Machine, ProcessKilledAtADiskCall_KeepsThePageCacheOfTheCallsBefore) {
+  Sim sim(1);
+  SimNet net(sim);
+  Machine m(sim, net, 0, "n0");
+  m.boot([](Env& env) {
+    auto group = std::make_shared<TaskGroup>(env);
+    const auto write = [](Env& env) -> Task<void> {
+      auto job = [&fs = env.fs]() -> Result<> {
+        NARAD_TRY(auto file, fs.open("/f", OpenMode::create));
+        NARAD_TRY(write_all(*file, as_bytes("one"), 0));
+        NARAD_TRY(write_all(*file, as_bytes("two"), 3));
+        return ok();
+      };
+      (void)co_await blocking(env, "write", std::move(job));
+      ADD_FAILURE() << "the process was killed inside the job";
+    };
+    group->spawn("write", write(env));
+    return group;
+  });
+  m.kill_at_disk_call(3, Machine::Kill::process_exit);
+  sim.run_for(1s);
+  EXPECT_FALSE(m.up());
+  EXPECT_EQ(m.disk().stats.cuts, 0u);
+  EXPECT_EQ(to_text(*m.disk().seen_bytes("/f")), "one");
 }
 
 TEST(Machine, BootAfter_BootsOnceAndOnlyIfStillDown) {

@@ -7,6 +7,7 @@ namespace narad::sim {
 namespace {
 // Far beyond every run; keeps sums of times from overflowing.
 constexpr Nanos kFarAway = std::chrono::hours(24 * 365 * 100);
+constexpr std::uint64_t kSpinning = 20'000'000;
 }  // namespace
 
 Sim::Sim(std::uint64_t seed) : seed_(seed), pick_(derive(seed, "scheduler")) {}
@@ -122,6 +123,7 @@ bool Sim::step() {
         const NodeId node = std::exchange(running_, kWorld);
         if (ran != 0) {
           ++handlers_;
+          NARAD_ASSERT(++handlers_in_a_row_ < kSpinning, cat("node ", node, " spins"));
           mix(0x11 + static_cast<std::uint64_t>(node));
           return true;
         }
@@ -140,6 +142,7 @@ bool Sim::step() {
     put_off_[event.owner].emplace(id, std::move(event));
     return true;
   }
+  handlers_in_a_row_ = 0;
   trace_step(event.owner, event.tag);
   running_ = event.owner;
   event.body->run(false);

@@ -82,7 +82,8 @@ class Sim {
   NodeId running() const { return running_; }
 
   // ---- running --------------------------------------------------------------------------------
-  // One handler or one event. False if there is nothing left to do.
+  // One handler or one event. False if there is nothing left to do. A node that goes on and on
+  // without any time passing (a loop of yields) is a bug and ends the process.
   bool step();
   void run_until(Nanos when);
   void run_for(Nanos delay) { run_until(later(delay)); }
@@ -146,6 +147,7 @@ class Sim {
   std::set<NodeId> paused_;
   std::map<NodeId, std::map<EventId, Event>> put_off_;  // of paused nodes, past their time
   NodeId running_ = kWorld;
+  std::uint64_t handlers_in_a_row_ = 0;
   std::uint64_t events_ = 0, handlers_ = 0, hash_ = 0xcbf29ce484222325ull;
   struct TraceLine {
     Nanos at;

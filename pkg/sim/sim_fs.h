@@ -25,6 +25,9 @@
 
 namespace narad::sim {
 
+struct FsImage;
+struct FsInode;
+
 // What the disk does wrong. All odds are per call, in parts per million, 0 by default.
 struct FsFaults {
   Ppm eio_read = 0;
@@ -176,8 +179,6 @@ class SimFs final : public FileSystem {
 
  private:
   friend class SimFile;
-  struct Inode;
-  struct Image;
   struct Failure {
     FsCall kind;
     std::uint64_t at;  // fires when `seen` reaches it
@@ -193,9 +194,9 @@ class SimFs final : public FileSystem {
   int enter_mutating(FsCall call, const std::string& path, bool* torn);
   UnixMillis now() const;
   void mix(FsCall call, std::uint64_t a, std::uint64_t b);
-  Result<void> sync_file(Inode& inode, const std::string& path, const char* verb, bool data_only);
+  Result<void> sync_file(FsInode& inode, const std::string& path, const char* verb, bool data_only);
 
-  std::unique_ptr<Image> image_;
+  std::unique_ptr<FsImage> image_;
   std::uint64_t seed_;
   Rng faults_rng_;
   bool frozen_ = false;
