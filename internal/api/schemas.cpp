@@ -7,12 +7,14 @@ namespace narad::api {
 
 Result<SchemaPtr> compile_schema(std::string_view text) {
   auto compiled = jsonschema::Schema::compile(std::string(text));
-  if (!compiled) return compiled.error().with_context("invalid schema");
+  if (!compiled) return compiled.error();
   return std::make_shared<const jsonschema::Schema>(std::move(compiled.value()));
 }
 
 Result<void> check_message(const jsonschema::Schema& schema, const std::string& message) {
-  return schema.validate(message);
+  auto valid = schema.validate(message);
+  if (valid || valid.error().text().starts_with("schema violation")) return valid;
+  return valid.error().with_context("schema violation");
 }
 
 Result<SchemaPtr> SchemaCache::get(const metastore::TopicRow& row) {
