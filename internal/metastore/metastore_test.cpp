@@ -183,7 +183,7 @@ TEST(Metastore, KilledWhileProposing_KeepsEveryAnsweredEntry) {
       c.max_in_flight_per_partition = c.max_acked_ahead_per_partition = 1;
       node.tasks.spawn("proposer", record(*node.store, c, outcomes));
     }
-    solo.machine.cut_power_at_disk_call(1 + seed / 2);
+    solo.machine.kill_at_disk_call(1 + seed / 2);
     solo.sim.run_for(std::chrono::seconds(1));
     if (!solo.machine.up()) ++kills;
     const std::size_t answered = outcomes.size();
