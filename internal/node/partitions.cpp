@@ -93,14 +93,18 @@ Task<Result<Pin>> Partitions::open(TopicPartition id, Incarnation incarnation, O
                     cat("an earlier life of topic ", id.topic, " is still being removed"));
   }
   NARAD_CO_TRY(Assignment row, check(id, incarnation));
-  if (!row.used) {
-    if (purpose == OpenFor::read) {
-      co_return Error(Errc::not_found, cat("partition ", to_string(id), " was never used"));
-    }
-    // Before the first frame: from now on an absent directory means lost data, never an empty log.
-    NARAD_CO_TRY(co_await mark_used(id, row));
+  if (!row.used && purpose == OpenFor::read) {
+    co_return Error(Errc::not_found, cat("partition ", to_string(id), " was never used"));
   }
   NARAD_CO_TRY(auto opened, co_await open_files(id, row, slot));
+  if (!row.used) {
+    // The empty log is durable now, and no frame is in it. From this entry on an absent directory
+    // means lost data, never a partition to be created.
+    if (auto marked = co_await mark_used(id, row); !marked) {
+      co_await close(std::move(opened));
+      co_return marked.error();
+    }
+  }
   if (auto still = check(id, incarnation); !still) {
     co_await close(std::move(opened));
     co_return still.error();

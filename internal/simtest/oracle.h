@@ -46,7 +46,9 @@ class Oracle {
   void acked(const LogName& log, Offset offset, int boot);
   void nacked(const LogName& log, Offset offset);
   void extended(const LogName& log, Offset offset, Nanos now, Nanos visibility);
-  // Every ack answered so far for that log is on disk.
+  // The node died: acks that were not on disk yet may be forgotten.
+  void crashed() { fresh_acks_.clear(); }
+  // Every ack answered for that log in the node's present life is on disk.
   void acks_durable(const LogName& log);
 
   // ---- topics

@@ -11,7 +11,7 @@ sim::Plan plan_of(std::uint64_t seed) {
   shape.kinds = {
       {"power_cut", 3, 0},
       {"kill9", 2, 0},
-      {"cut_at_call", 4, 60},
+      {"cut_at_call", 4, 120},
       {"eio_write", 2, 20},
       {"eio_sync", 3, 20},
       {"eio_read", 2, 20},
@@ -23,6 +23,18 @@ sim::Plan plan_of(std::uint64_t seed) {
       {"clean_restart", 1, 0},
   };
   return sim::draw_plan(shape, seed);
+}
+
+sim::Plan scripted_plan(std::uint64_t seed, std::uint64_t call, bool torn) {
+  sim::Plan plan;
+  plan.scenario = "single-node";
+  plan.seed = seed;
+  plan.options["script"] = 1;
+  if (call > 0) {
+    plan.faults.push_back(
+        {0, "cut_at_call", 0, static_cast<std::int64_t>(2 * (call - 1) + (torn ? 1 : 0))});
+  }
+  return plan;
 }
 
 std::vector<std::string> required_marks() {

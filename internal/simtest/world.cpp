@@ -66,6 +66,20 @@ Knobs draw_knobs(const sim::Sim& sim, Defect defect) {
   return k;
 }
 
+// Small enough that the script rolls segments and WAL files, with nothing left to chance.
+Knobs script_knobs() {
+  Knobs k;
+  k.log.segment_bytes = 4096;
+  k.log.frame_raw_bytes = 2048;
+  k.ingress.segment_bytes_max = 8192;
+  k.ingress.preallocate_bytes = 4096;
+  k.config.timing.dispatch_grace = Nanos(1h);
+  k.config.timing.retention_check = Nanos(1s);
+  k.config.storage.data_dir = "/data";
+  k.text = "scripted";
+  return k;
+}
+
 enum class Phase { faults, calm, read_back };
 
 }  // namespace
@@ -90,6 +104,9 @@ class World {
   sim::RunWish wish_;
   Defect defect_;
   std::int64_t workload_percent_;
+  bool scripted_;
+  bool script_done_ = false;
+  std::uint64_t disk_calls_ = 0;
   sim::Sim sim_;
   sim::SimNet net_;
   Knobs knobs_;
@@ -119,6 +136,7 @@ class App {
   Task<void> producer(std::uint32_t index);
   Task<void> consumer(std::uint32_t index);
   Task<void> administrator();
+  Task<void> script();
   Task<void> drain();
   Task<void> read_everything();
   Task<bool> consume_some(Rng& random, bool drain);
@@ -176,6 +194,10 @@ Task<void> App::main() {
   }
   ready_ = true;
   if (world_.phase_ != Phase::faults) co_return;
+  if (world_.scripted_) {
+    if (world_.machine_.boots() == 1) tasks_.spawn("script", script());
+    co_return;
+  }
   for (std::uint32_t i = 0; i < world_.knobs_.producers; ++i) tasks_.spawn("producer", producer(i));
   for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i) tasks_.spawn("consumer", consumer(i));
   tasks_.spawn("administrator", administrator());
@@ -294,6 +316,70 @@ Task<void> App::consumer(std::uint32_t index) {
     co_await sleep_for(env_, pause(random, 150ms));
     co_await consume_some(random, false);
   }
+}
+
+// Each step waits for what it needs, so that one crash point differs from the next by one disk
+// call.
+Task<void> App::script() {
+  auto& broker = node_.broker();
+  auto& oracle = world_.oracle_;
+  const std::string name = kTopics[0];
+  for (int life = 1; life <= 2; ++life) {
+    metastore::TopicSpec spec;
+    spec.name = name;
+    spec.partitions = 2;
+    spec.visibility_timeout_ms = 5'000;
+    spec.max_in_flight_per_partition = 100;
+    spec.max_acked_ahead_per_partition = 100;
+    auto created = co_await broker.create_topic(std::move(spec));
+    if (!created) co_return;
+    const Topic topic = created.value();
+    for (int n = 0; n < (life == 1 ? 30 : 6); ++n) {
+      auto message = std::make_shared<Message>();
+      const std::uint64_t id = oracle.sent(name, topic.incarnation);
+      message->topic = name;
+      message->incarnation = topic.incarnation;
+      message->key = cat("k", n % 5);
+      message->partition = partition_of_key(message->key, topic.partitions);
+      message->accepted_at = env_.clock.wall_millis();
+      message->payload = Oracle::payload(id, 400);
+      auto accepted = co_await broker.produce(std::move(message));
+      if (accepted) {
+        oracle.accepted(id, world_.sim_.now());
+      } else if (accepted.error().code() != Errc::unknown_outcome) {
+        oracle.refused(id);
+      }
+    }
+    while (node_.dispatch_stats().unsettled > 0) co_await sleep_for(env_, 10ms);
+    api::ConsumeRequest request;
+    request.topic = name;
+    request.incarnation = topic.incarnation;
+    request.max = 12;
+    auto got = co_await broker.consume(request);
+    if (!got) co_return;
+    const int boot = world_.machine_.boots();
+    for (const auto& m : got.value()) {
+      oracle.delivered({{name, m.handle.partition}, topic.incarnation}, m.record, boot,
+                       env_.clock.mono(), 1500ms);
+    }
+    // The last first, and one never: parked acks, then a frontier that jumps.
+    for (std::size_t i = got.value().size(); i-- > 1;) {
+      const auto& m = got.value()[i];
+      auto r = co_await broker.settle(name, topic.incarnation, m.handle, SettleMode::ack);
+      if (r) oracle.acked({{name, m.handle.partition}, topic.incarnation}, m.handle.offset, boot);
+    }
+    co_await sleep_for(env_, 300ms);  // three ticks of the ack journal
+    note_durable_acks();
+    if (life == 2) break;
+    metastore::TopicPatch patch;
+    patch.retention_ms = 2'000;
+    oracle.retention(name, topic.incarnation, 2s);
+    (void)co_await broker.alter_topic(name, patch);
+    co_await sleep_for(env_, 4s);
+    oracle.topic_deleted(name, topic.incarnation);
+    if (!co_await broker.delete_topic(name)) co_return;
+  }
+  world_.script_done_ = true;
 }
 
 Task<void> App::administrator() {
@@ -420,9 +506,10 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       wish_(wish),
       defect_(defect),
       workload_percent_(plan.option("workload", 100)),
+      scripted_(plan.option("script", 0) != 0),
       sim_(plan.seed),
       net_(sim_),
-      knobs_(draw_knobs(sim_, defect)),
+      knobs_(scripted_ ? script_knobs() : draw_knobs(sim_, defect)),
       machine_(sim_, net_, 0, "n0") {
   sim_.set_tracing(wish.trace_lines);
   sim_.set_recording(wish.record);
@@ -431,6 +518,7 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
 }
 
 void World::went_down(sim::Machine::Kill) {
+  oracle_.crashed();
   if (const auto& exit = machine_.last_exit(); exit && exit->code == kExitSyncFailed) {
     reach_.hit("exit after a failed sync");
   }
@@ -446,8 +534,10 @@ void World::apply(const sim::Fault& fault) {
   } else if (fault.kind == "kill9") {
     machine_.kill(sim::Machine::Kill::process_exit);
   } else if (fault.kind == "cut_at_call") {
-    machine_.cut_power_at_disk_call(number + 1, (number & 1) != 0 ? sim::SimFs::Cut::during_call
-                                                                  : sim::SimFs::Cut::before_call);
+    // The number says which call, twice, and with its lowest bit whether it lands torn.
+    machine_.kill_at_disk_call(
+        number / 2 + 1, sim::Machine::Kill::power_cut,
+        (number & 1) != 0 ? sim::SimFs::Cut::during_call : sim::SimFs::Cut::before_call);
   } else if (fault.kind == "eio_write") {
     machine_.disk().fail_call(sim::FsCall::pwrite, number + 1);
   } else if (fault.kind == "eio_sync") {
@@ -538,7 +628,18 @@ RunResult World::run() {
       if (phase_ == Phase::faults) apply(fault);
     });
   }
-  sim_.run_until(kFaultsFor);
+  if (scripted_) {
+    // Until the script is through, or the crash has happened and the node is back.
+    sim_.run_until(
+        [&] {
+          return script_done_ ||
+                 (machine_.boots() > 1 && machine_.up() && machine_.component<App>().ready());
+        },
+        kFaultsFor);
+  } else {
+    sim_.run_until(kFaultsFor);
+  }
+  disk_calls_ = machine_.disk().ops();
   phase_ = Phase::calm;
   heal();
   const auto ready = [&] {
@@ -577,6 +678,7 @@ RunResult World::run() {
   }
   result.counts = oracle_.counts();
   result.options = knobs_.text;
+  result.disk_calls = disk_calls_;
   return result;
 }
 

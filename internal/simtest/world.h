@@ -17,10 +17,16 @@ namespace narad::simtest {
 // The faults that `seed` draws.
 sim::Plan plan_of(std::uint64_t seed);
 
+// One fixed script instead of the random workload (create, produce across segment rolls, consume,
+// ack out of order, retention, delete, recreate), and, if `call` is not 0, a power cut at that disk
+// call: before it, or (torn) in the middle of it. Run for every call, it visits every crash point.
+sim::Plan scripted_plan(std::uint64_t seed, std::uint64_t call = 0, bool torn = false);
+
 struct RunResult {
   sim::Outcome outcome;  // violation: every rule that was broken, one a line
   Oracle::Counts counts;
-  std::string options;  // what was drawn from the seed, in words
+  std::string options;           // what was drawn from the seed, in words
+  std::uint64_t disk_calls = 0;  // that change the disk, up to the calm
 };
 // `echo_log`: the node's log on standard error.
 RunResult run(const sim::Plan& plan, const sim::RunWish& wish = {}, Defect defect = Defect::none,
