@@ -40,6 +40,7 @@ std::uint64_t count_of(Value v) {
 
 std::vector<std::string> strings_of(Value array) {
   std::vector<std::string> out;
+  out.reserve(array.size());
   for (std::size_t i = 0; i < array.size(); ++i) out.emplace_back(array.element(i).as_string());
   return out;
 }

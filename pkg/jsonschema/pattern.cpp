@@ -22,7 +22,8 @@ constexpr std::int64_t kMemoryMax = 96 << 20;
 std::int64_t memory_for(std::size_t size) {
   return (2 << 20) + static_cast<std::int64_t>(size) * 768;
 }
-constexpr std::size_t kSampleBytes = 64 << 10;
+// Several times the states that fit, so that texts which make one per byte are found out.
+constexpr std::size_t kSampleBytes = 24 << 10;
 // So few instructions have so few states that the cache holds them all.
 constexpr std::size_t kSizeWithoutSample = 12;
 
