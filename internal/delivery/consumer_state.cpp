@@ -161,6 +161,21 @@ DecodedSnapshot decode_snapshot(ByteView file) {
   return out;
 }
 
+namespace {
+
+// The size of the entry at the start of `bytes` if its checksum is right.
+std::optional<std::size_t> verified_entry(ByteView bytes, std::uint64_t identity) {
+  if (bytes.size() < kJournalEntryHeaderBytes) return std::nullopt;
+  ByteReader fields(bytes);
+  const std::uint32_t length = fields.u32();
+  if (fields.u32() != 0 || length > bytes.size() - kJournalEntryHeaderBytes) return std::nullopt;
+  const ByteView entry = bytes.first(kJournalEntryHeaderBytes + length);
+  if (fields.u64() != entry_checksum(entry, identity)) return std::nullopt;
+  return entry.size();
+}
+
+}  // namespace
+
 DecodedJournal decode_journal(ByteView file) {
   DecodedJournal out;
   Header header = take_header(file, kJournalMagic);
@@ -174,23 +189,26 @@ DecodedJournal decode_journal(ByteView file) {
     out.end = at;
     const ByteView rest = file.subspan(at);
     out.problem = cat("has an entry at byte ", at, " that does not verify");
-    if (rest.size() < kJournalEntryHeaderBytes) return out;
-    ByteReader fields(rest);
-    const std::uint32_t length = fields.u32();
-    if (fields.u32() != 0 || length > rest.size() - kJournalEntryHeaderBytes) return out;
-    const ByteView entry = rest.first(kJournalEntryHeaderBytes + length);
-    const std::uint64_t checksum = fields.u64();
-    const std::uint64_t sequence = fields.u64();
-    if (checksum != entry_checksum(entry, out.identity)) return out;
-    ByteReader in(entry.subspan(kJournalEntryHeaderBytes));
+    const auto size = verified_entry(rest, out.identity);
+    if (!size) return out;
+    const auto sequence = load_le<std::uint64_t>(rest.data() + 16);
+    ByteReader in(rest.first(*size).subspan(kJournalEntryHeaderBytes));
     auto runs = take_runs(in, Offset(0), true);
     if (!runs || runs->empty()) return out;
     out.entries.push_back({at, sequence, std::move(*runs)});
-    out.end = at + entry.size();
+    out.end = at + *size;
     out.problem.clear();
   }
   out.end = at;
   return out;
+}
+
+std::optional<std::uint64_t> find_journal_entry(ByteView file, std::uint64_t from,
+                                                std::uint64_t identity) {
+  for (std::uint64_t at = from; at + kJournalEntryHeaderBytes < file.size(); ++at) {
+    if (verified_entry(file.subspan(at), identity)) return at;
+  }
+  return std::nullopt;
 }
 
 }  // namespace narad::delivery

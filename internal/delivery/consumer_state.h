@@ -18,6 +18,7 @@
 //
 // A file whose bytes do not verify is no reason to skip anything: what it held is delivered again.
 // A file of another version is refused, and nothing is changed.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,5 +77,9 @@ struct DecodedJournal {
   std::uint64_t end = 0;              // where the last good entry ends
 };
 DecodedJournal decode_journal(ByteView file);
+// Where the next entry lies that verifies, at or behind byte `from`: tells damage in the middle
+// from a torn end.
+std::optional<std::uint64_t> find_journal_entry(ByteView file, std::uint64_t from,
+                                                std::uint64_t identity);
 
 }  // namespace narad::delivery

@@ -66,6 +66,8 @@ Result<void> sync_file(FileSystem& fs, const std::string& path) {
 
 }  // namespace
 
+std::optional<Generations> decode_current(std::string_view text) { return decode(text); }
+
 GenerationStore::GenerationStore(FileSystem& fs, std::string directory,
                                  std::vector<std::string> names)
     : fs_(&fs), directory_(std::move(directory)), names_(std::move(names)) {}

@@ -13,6 +13,7 @@
 //
 // Blocking; one job at a time; one process per directory (the caller holds the lock).
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@
 #include "pkg/sqlite/database.h"
 
 namespace narad::sqlite {
+
+// Which generation of each name the text of a CURRENT file says is live; nothing if it is damaged.
+std::optional<std::map<std::string, std::uint64_t, std::less<>>> decode_current(
+    std::string_view text);
 
 class GenerationStore {
  public:
