@@ -123,7 +123,7 @@ class Scenario {
     disk.faults.eio_sync = rng_.below(3) == 0 ? 3000 : 0;
     disk.faults.eio_write = rng_.below(3) == 0 ? 5000 : 0;
     disk.faults.short_write = rng_.below(3) == 0 ? 100'000 : 0;
-    if (rng_.below(3) != 0) machine_.cut_power_at_disk_call(rng_.range(1, 400));
+    if (rng_.below(3) != 0) machine_.kill_at_disk_call(rng_.range(1, 400));
     for (std::uint64_t n = rng_.range(1, 10); n > 0; --n) {
       sim_.run_for(std::chrono::milliseconds(rng_.below(700)));
       disturb();

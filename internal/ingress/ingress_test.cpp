@@ -578,7 +578,7 @@ TEST_F(IngressTest, KilledAtAnyMoment_KeepsWhatWasAnswered) {
     for (int life = 0; life < 5; ++life) {
       world.machine.boot([&](Env& env) { return std::make_shared<Node>(env, options, produced); });
       if (rng.below(3) == 0) world.machine.disk().faults.eio_sync = 5000;
-      if (rng.below(2) == 0) world.machine.cut_power_at_disk_call(rng.range(1, 150));
+      if (rng.below(2) == 0) world.machine.kill_at_disk_call(rng.range(1, 150));
       world.sim.run_for(std::chrono::microseconds(rng.below(200'000)));
       world.machine.disk().faults.eio_sync = 0;
       world.machine.kill(rng.below(2) == 0 ? sim::Machine::Kill::power_cut
