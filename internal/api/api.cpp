@@ -12,6 +12,7 @@ constexpr std::uint64_t kJsonBodyMax = kMessageBytesMax;
 http::RouteOptions body_of(std::uint64_t bytes_max) {
   http::RouteOptions options;
   options.body_bytes_max = bytes_max;
+  options.handler_refuses_large = true;  // so that 413 stands at its place, and is counted
   return options;
 }
 http::RouteOptions long_poll() {
@@ -44,6 +45,8 @@ std::vector<RouteSpec> route_table(const Options& options) {
       {"GET /v1/openapi.json", openapi, json},
   };
 }
+
+http::Response too_large() { return http::error_response(413, "request body too large"); }
 
 std::string media_type(std::string_view header) {
   std::string_view type = header.substr(0, header.find(';'));
@@ -86,7 +89,8 @@ Task<http::Response> Api::handle(http::Request request) {
     response = router_.refuse(method, request.target);
   } else {
     const RouteHandler code = handlers_[static_cast<std::size_t>(route->id)];
-    response = co_await code(*context_, std::move(request));
+    const bool refused = request.body_too_large && code != produce && code != produce_batch;
+    response = refused ? too_large() : co_await code(*context_, std::move(request));
   }
   const Nanos took = context_->env.clock.mono() - began;
   metrics.served(route, method, bytes_in, response.status, response.body.size(), took);

@@ -37,9 +37,8 @@ TEST(ErrorTexts, GoldenFile_IsWhatClientsRead) {
     const std::size_t target_end = std::min(request.find(' ', method_end + 1), request.size());
     const std::string body =
         target_end == request.size() ? std::string() : request.substr(target_end + 1);
-    const auto response =
-        f.call(http::parse_method(request.substr(0, method_end)),
-               request.substr(method_end + 1, target_end - method_end - 1), body);
+    const auto response = f.call(http::parse_method(request.substr(0, method_end)),
+                                 request.substr(method_end + 1, target_end - method_end - 1), body);
     EXPECT_EQ(cat(request, " -> ", told(response)), line);
     ++cases;
   }

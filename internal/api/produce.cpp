@@ -74,6 +74,7 @@ Task<http::Response> produce(Context& context, http::Request request) {
   LogSink& log = context.env.log;
   auto query = parse_produce_query(http::Query(request.query()));
   if (!query) co_return fail(log, "produce", query.error());
+  if (request.body_too_large) co_return too_large();
   if (request.body.empty()) co_return http::error_response(400, "message required");
   const std::string name(request.match.param("topic"));
   auto to = find_destination(context, name);
@@ -121,6 +122,7 @@ Task<http::Response> produce_batch(Context& context, http::Request request) {
     co_return http::error_response(
         415, "Content-Type must be application/vnd.narad.batch or application/x-ndjson");
   }
+  if (request.body_too_large) co_return too_large();
   auto records = std::make_shared<std::vector<BatchRecord>>();
   {
     auto parsed = binary ? parse_binary_batch(request.body) : parse_ndjson_batch(request.body);

@@ -61,6 +61,10 @@ Task<http::Response> openapi(Context& context, http::Request request);
 // The OpenAPI 3.1 document (openapi.cpp).
 std::string_view openapi_document();
 
+// 413, as every route answers a body over its limit. Produce checks its query first, so its
+// handlers do it themselves; for the others it is done before they are called.
+http::Response too_large();
+
 // The value of a media-type header without parameters, in lower case: "application/json".
 std::string media_type(std::string_view header);
 

@@ -25,7 +25,8 @@ class FakeBroker final : public Broker {
   std::optional<Error> refuse_produce, refuse_write, refuse_stats;
   std::vector<ConsumeRequest> consumes;
   std::optional<Error> refuse_consume;
-  std::deque<LeasedMessage> queue;  // consume takes from its front
+  std::function<Task<void>()> before_consume;  // a long poll
+  std::deque<LeasedMessage> queue;             // consume takes from its front
   std::vector<ReplayRequest> replays;
   std::map<Offset, StoredRecord> stored;
   std::optional<Error> refuse_replay;
@@ -128,6 +129,7 @@ class FakeBroker final : public Broker {
   }
   Task<Result<std::vector<LeasedMessage>>> consume(ConsumeRequest request) override {
     consumes.push_back(request);
+    if (before_consume) co_await before_consume();
     if (refuse_consume) co_return *refuse_consume;
     std::vector<LeasedMessage> out;
     while (out.size() < request.max && !queue.empty()) {

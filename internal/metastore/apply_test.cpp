@@ -402,7 +402,7 @@ Command random_command(Numbers& r, const State& state) {
 
 TEST(Apply, SameEntries_GiveSameStateAndResultsOnEveryNode) {
   std::array<std::size_t, 6> reached{};
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Numbers r{seed};
     Machine leader, follower;
     std::vector<std::pair<State, std::uint64_t>> published;
@@ -425,12 +425,12 @@ TEST(Apply, SameEntries_GiveSameStateAndResultsOnEveryNode) {
     for (const auto& [view, sum] : published) EXPECT_EQ(digest(view), sum);
   }
   for (std::size_t code = 0; code < reached.size(); ++code) {
-    EXPECT_GT(reached[code], 20u) << "result code " << code << " was hardly ever reached";
+    EXPECT_GT(reached[code], 5u) << "result code " << code << " was hardly ever reached";
   }
 }
 
 TEST(Apply, RefusedCommand_ChangesNothingButTheIndex) {
-  for (std::uint64_t seed = 100; seed < 110; ++seed) {
+  for (std::uint64_t seed = 100; seed < 104; ++seed) {
     Numbers r{seed};
     Machine m;
     for (int step = 0; step < 400; ++step) {
