@@ -77,11 +77,15 @@ class BrokerProcess {
     child_->kill9();
     return start();
   }
-  // SIGTERM; whether it ended with status 0.
-  Result<bool> stop() {
+  // SIGTERM, and an end with status 0.
+  Result<void> stop() {
     child_->signal(SIGTERM);
     auto exit = child_->wait(seconds(20));
-    return exit && exit->code == 0;
+    if (exit && exit->code == 0) return ok();
+    return Error(Errc::internal, cat("the broker did not end in order",
+                                     exit ? cat(": status ", exit->code, ", signal ", exit->signal)
+                                          : std::string(" within 20 s"),
+                                     "\n", child_->out(), child_->err()));
   }
   std::uint16_t port() const { return port_; }
   long pid() const { return child_->pid(); }
@@ -228,11 +232,11 @@ class Demo {
     Totals t = book_.totals();
     say("compared", cat(t.delivered, " messages, ", mib(t.delivered_bytes),
                         ": every one byte for byte what was sent"));
-    say("duplicate",
-        cat(t.duplicates, " deliveries: ", t.duplicates_resent,
-            " stored twice, since the crash took the answer and the message was sent "
-            "again; ",
-            t.duplicates_unacked, " handed out again, since the crash came before their ack"));
+    say("duplicate", cat(t.duplicates, " deliveries: ", t.duplicates_resent,
+                         " stored twice, since the crash took the answer and the message was sent "
+                         "again; ",
+                         t.duplicates_unacked,
+                         " handed out again, since the crash came before their ack was on disk"));
     say("damaged", cat(t.damaged));
     say("lost", cat(t.lost));
     bool good = t.lost == 0 && t.damaged == 0 && t.delivered == items_.size();
@@ -281,18 +285,15 @@ int run(const std::string& binary, std::size_t files) {
   }
   say("broker", cat("pid ", broker.pid(), " on http://127.0.0.1:", broker.port(), ", data in ",
                     directory / "data"));
-  int status = 1;
-  {
-    RuntimeOptions options;
-    options.log.level = LogLevel::error;
-    options.log.fd = 2;
-    Runtime runtime(options);
-    Demo demo(runtime.env(), broker, items);
-    status = runtime.run(demo.run());
-  }
-  auto stopped = broker.stop();
-  if (!stopped || !stopped.value()) {
-    std::cerr << "narad-demo: the broker did not end in order" << std::endl;
+  RuntimeOptions options;
+  options.log.level = LogLevel::error;
+  options.log.fd = 2;
+  // Outlives the broker: a restarted one is the child of a thread of the runtime.
+  Runtime runtime(options);
+  Demo demo(runtime.env(), broker, items);
+  int status = runtime.run(demo.run());
+  if (auto stopped = broker.stop(); !stopped) {
+    std::cerr << "narad-demo: " << stopped.error().text() << std::endl;
     return 1;
   }
   return status;

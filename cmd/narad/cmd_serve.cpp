@@ -1,4 +1,5 @@
 // `narad serve` and `narad server start`: settings in, a node that runs until it is told to stop.
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -87,6 +88,14 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// A parent may have left them blocked, which an exec keeps.
+void unblock_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
 std::string host_name() {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "narad";
@@ -145,17 +154,10 @@ Task<void> watch_signals(Serving& s) {
   }
 }
 
-Task<int> serve_until_told(Serving& s, Config config) {
+Task<int> serve_until_told(Serving& s) {
   s.tasks.spawn("signals", watch_signals(s));
   auto started = co_await s.node.start();
-  if (started) {
-    for (const Endpoint& at : s.node.http_endpoints()) {
-      NARAD_LOG_INFO(s.env.log, cat("listening on http://", to_string(at)),
-                     {"node", s.node.node_id()}, {"data", config.storage.data_dir},
-                     {"authentication", config.security.enabled ? "basic" : "none"});
-    }
-    while (!s.stopped) co_await s.ended.wait();
-  } else if (s.stopping) {
+  if (started || s.stopping) {
     while (!s.stopped) co_await s.ended.wait();
   } else {
     NARAD_LOG_ERROR(s.env.log, "start failed", {"error", started.error()});
@@ -171,6 +173,7 @@ int run_node(Layers layers, Terminal& terminal) {
     return kExitFailure;
   }
   raise_file_limit();
+  unblock_signals();
   RuntimeOptions options;
   options.handle_signals = true;
   options.log.level = level_of(config.value().log.level);
@@ -182,7 +185,7 @@ int run_node(Layers layers, Terminal& terminal) {
   node_options.default_node_id = host_name();
   node_options.started_at = runtime.env().clock.mono();
   Serving serving(runtime, std::move(layers), config.value(), std::move(node_options));
-  return runtime.run(serve_until_told(serving, config.value()));
+  return runtime.run(serve_until_told(serving));
 }
 
 }  // namespace

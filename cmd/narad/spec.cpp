@@ -306,31 +306,6 @@ CommandSpec serve_command() {
           .run = serve};
 }
 
-CommandSpec fsck_group() {
-  CommandSpec group = {
-      .name = "fsck",
-      .operands = "PATH",
-      .operands_min = 1,
-      .operands_max = kAny,
-      .summary = "Check data on disk, offline",
-      .details =
-          "Reads only. The status has bits: 0 clean, 4 problems found, 8 something could not be "
-          "checked, 16 usage, 32 interrupted.",
-      .flags = {{"quick", 0, boolean, "false", "", "headers only"},
-                {"output", 'o', choice, "text", "text|json", "how to print"}},
-      .manners = Manners::operators,
-      .run = fsck};
-  group.children = {{.name = "wal",
-                     .operands = "DIR",
-                     .operands_min = 1,
-                     .operands_max = 1,
-                     .summary = "Check an ingress WAL",
-                     .flags = {{"output", 'o', choice, "text", "text|json", "how to print"}},
-                     .manners = Manners::operators,
-                     .run = fsck_wal}};
-  return group;
-}
-
 CommandSpec make_root() {
   CommandSpec root = {.name = "narad",
                       .summary = "A message broker in one binary, and its command line"};
@@ -345,7 +320,6 @@ CommandSpec make_root() {
       user_group(),
       ctx_group(),
       cluster_group(),
-      fsck_group(),
       {.name = "version", .summary = "Print the version", .run = version},
       {.name = "completion",
        .operands = "bash|zsh|fish",

@@ -44,11 +44,13 @@ TEST(Readme, EveryCommandOfTheTour_Works) {
   TempDir directory;
   std::string script = "set -eum\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n";
   for (const std::string& block : blocks) script += block;
-  script = replaced(script, "7942", free_port());
+  std::string port = free_port();
+  script = replaced(script, "7942", port);
   script = replaced(script, "/tmp/narad-tour", directory / "data");
   script = replaced(script, "$PWD/build/release", build_directory());
   ChildOptions options;
   options.env["HOME"] = directory.path();
+  options.env["NARAD_ADDR"] = "http://127.0.0.1:" + port;
   Ran ran = run({"/usr/bin/env", "bash", "-c", script}, options, std::chrono::seconds(120));
   EXPECT_EQ(ran.exit.code, 0) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("{\"order\":1}"));
