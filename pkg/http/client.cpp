@@ -214,9 +214,8 @@ Task<Reading> read_response(BufferedStream& wire, const ClientOptions& options, 
 
 }  // namespace
 
-// Sends and receives until progress has a response or an error. True, always: with_timeout wants a
-// value.
-Task<bool> Client::exchange(std::shared_ptr<State> state, Endpoint to, ClientRequest request,
+// Sends and receives until progress has a response or an error, or throws if cancelled before.
+Task<void> Client::exchange(std::shared_ptr<State> state, Endpoint to, ClientRequest request,
                             std::shared_ptr<void> shared) {
   auto& progress = *static_cast<Progress*>(shared.get());
   const std::string head = head_of(to, request);
@@ -235,7 +234,7 @@ Task<bool> Client::exchange(std::shared_ptr<State> state, Endpoint to, ClientReq
       if (ec) {
         progress.error =
             Error(Errc::unavailable, cat("cannot connect to ", to_string(to), ": ", ec.message()));
-        co_return true;
+        co_return;
       }
       wire = std::make_shared<BufferedStream>(state->env, std::move(stream));
     }
@@ -262,20 +261,23 @@ Task<bool> Client::exchange(std::shared_ptr<State> state, Endpoint to, ClientReq
           closer.release();
           state->keep(to, std::move(wire));
         }
-        co_return true;
+        co_return;
       case Reading::done:
       case Reading::failed:
-        co_return true;
+        co_return;
       case Reading::lost:
         break;
     }
+    const auto state_now = co_await asio::this_coro::cancellation_state;
+    if (state_now.cancelled() != asio::cancellation_type::none)
+      throw boost::system::system_error(asio::error::operation_aborted);
     // The peer may have closed a kept connection as we took it.
     if (reused && !progress.answered && (request.repeatable || !progress.sent)) continue;
     progress.error =
         Error(progress.sent ? Errc::unknown_outcome : Errc::unavailable,
               cat(to_string(to), " closed the connection ",
                   progress.answered ? "in the middle of its answer" : "without an answer"));
-    co_return true;
+    co_return;
   }
 }
 
@@ -291,16 +293,12 @@ Task<Result<ClientResponse>> Client::request(Endpoint to, ClientRequest request,
                     cat("\"", request.target, "\" is no request target: encode it"));
   const Nanos left = deadline.left(state->env);
   auto progress = std::make_shared<Progress>();
-  bool in_time = false;
   if (left > Nanos(0)) {
     auto exchanging = exchange(state, to, std::move(request), progress);
-    in_time = (co_await with_timeout(state->env, left, std::move(exchanging))).has_value();
+    (void)co_await finishes_within(state->env, left, std::move(exchanging));
   }
-  const auto cancelled = co_await asio::this_coro::cancellation_state;
-  if (cancelled.cancelled() != asio::cancellation_type::none)
-    throw boost::system::system_error(asio::error::operation_aborted);
   if (progress->response) co_return std::move(*progress->response);
-  if (progress->error && in_time) co_return std::move(*progress->error);
+  if (progress->error) co_return std::move(*progress->error);
   co_return Error(progress->sent ? Errc::unknown_outcome : Errc::unavailable,
                   cat("no answer from ", to_string(to), " before the deadline"));
 }

@@ -53,7 +53,7 @@ class Client {
 
  private:
   struct State;
-  static Task<bool> exchange(std::shared_ptr<State> state, Endpoint to, ClientRequest request,
+  static Task<void> exchange(std::shared_ptr<State> state, Endpoint to, ClientRequest request,
                              std::shared_ptr<void> progress);
   std::shared_ptr<State> state_;
 };

@@ -1,8 +1,9 @@
 #include "pkg/http/session.h"
 
 #include <array>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <charconv>
 #include <new>
@@ -298,14 +299,21 @@ Task<Response> Session::call_handler(std::shared_ptr<ServerState> server, Reques
   co_return response;
 }
 
-// Nothing if the client went away first.
+// Nothing if the client went away first: then the handler is cancelled, and awaited.
 Task<std::optional<Response>> Session::handle_watched(Request request) {
-  using namespace asio::experimental::awaitable_operators;
+  using asio::deferred;
   wire_->read_in_background();
-  auto answer = call_handler(server_, std::move(request));
-  auto first = co_await (std::move(answer) || wire_->wait_gone());
-  if (first.index() == 1) co_return std::nullopt;
-  co_return std::optional<Response>(std::move(std::get<0>(first)));
+  const auto executor = co_await asio::this_coro::executor;
+  auto answering = call_handler(server_, std::move(request));
+  auto watching = wire_->wait_gone();
+  auto [order, failed, answer, unwatched] =
+      co_await asio::experimental::make_parallel_group(
+          asio::co_spawn(executor, std::move(answering), deferred),
+          asio::co_spawn(executor, std::move(watching), deferred))
+          .async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
+  if (!failed) co_return std::optional<Response>(std::move(answer));
+  if (wire_->error() && is_cancellation(failed)) co_return std::nullopt;
+  std::rethrow_exception(failed);
 }
 
 // False if the connection broke or was cut off.

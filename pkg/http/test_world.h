@@ -262,6 +262,8 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
     }
     bool closed() const { return (from->ended || from->reset) && from->bytes.empty(); }
   };
+  // The accepting side of the last connect(), to speak in its name.
+  std::optional<Peer> last_accepted;
   struct Connection {
     std::unique_ptr<Stream> near;
     Peer far;
@@ -313,6 +315,7 @@ class TestWorld : public Clock, Timers, Random, Blocking, Net, LogSink, Process,
       return complete(std::move(handler), error_code(asio::error::connection_refused),
                       std::unique_ptr<Stream>());
     auto a = pipe(), b = pipe();
+    last_accepted = Peer{b, a};
     arrive(to.port, std::make_unique<MemoryStream>(a, b, Endpoint{"10.0.0.2", 6000}));
     complete(std::move(handler), error_code(),
              std::unique_ptr<Stream>(std::make_unique<MemoryStream>(b, a, to)));

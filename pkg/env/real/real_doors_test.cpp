@@ -106,30 +106,28 @@ TEST(Runtime, MainTaskThatThrows_IsAFailure) {
 }
 
 TEST(Runtime, TasksStillSuspended_AreDestroyedWithTheDoorsStanding) {
-  auto runtime = std::make_unique<Runtime>(quiet());
-  Env& env = runtime->env();
-  auto group = std::make_unique<TaskGroup>(env);
-  auto event = std::make_unique<Event>(env);
+  Runtime runtime(quiet());
+  Env& env = runtime.env();
+  Event event(env);
   auto listener = env.net.listen(Endpoint{"127.0.0.1", 0});
   ASSERT_TRUE(listener);
+  TaskGroup group(env);
   const auto wait = [](Event& e) -> Task<void> { co_await e.wait(); };
   const auto nap = [](Env& e) -> Task<void> { co_await sleep_for(e, std::chrono::hours(1)); };
   const auto take = [](Listener& l) -> Task<void> { co_await accept(l); };
   const auto signal = [](Env& e) -> Task<void> { co_await next_signal(e); };
-  group->spawn("wait", wait(*event));
-  group->spawn("nap", nap(env));
-  group->spawn("take", take(*listener.value()));
-  group->spawn("signal", signal(env));
+  group.spawn("wait", wait(event));
+  group.spawn("nap", nap(env));
+  group.spawn("take", take(*listener.value()));
+  group.spawn("signal", signal(env));
   const auto main = [](Env& e) -> Task<int> {
     co_await sleep_for(e, milliseconds(1));
     co_return 0;
   };
-  EXPECT_EQ(runtime->run(main(env)), 0);
-  EXPECT_EQ(group->size(), 4u);
-  listener.value().reset();  // sockets go before the loop they are on
-  runtime.reset();
-  EXPECT_EQ(group->size(), 0u);
-  event.release();  // its Env is gone with the runtime: nothing is parked, nothing to notify
+  EXPECT_EQ(runtime.run(main(env)), 0);
+  EXPECT_EQ(group.size(), 4u);
+  runtime.shutdown();
+  EXPECT_EQ(group.size(), 0u);
 }
 
 TEST(RealTimers, CancelledWait_EndsAtOnceWithOperationAborted) {
@@ -232,8 +230,8 @@ TEST(RealBlocking, JobsLeftAtTheEnd_AreDroppedUnlessStarted) {
   std::weak_ptr<int> alive = owned;
   auto done = std::make_shared<std::atomic<bool>>(false);
   {
-    std::unique_ptr<TaskGroup> group;  // outlives the runtime, as a node's components do
     Runtime runtime(options);
+    TaskGroup group(runtime.env());
     auto started = std::make_shared<std::atomic<bool>>(false);
     auto release = std::make_shared<std::atomic<bool>>(false);
     std::thread releaser([started, release] {
@@ -241,7 +239,6 @@ TEST(RealBlocking, JobsLeftAtTheEnd_AreDroppedUnlessStarted) {
       release->store(true);
       release->notify_all();
     });
-    group = std::make_unique<TaskGroup>(runtime.env());
     const auto first = [](Env& env, std::shared_ptr<std::atomic<bool>> started,
                           std::shared_ptr<std::atomic<bool>> release,
                           std::shared_ptr<std::atomic<bool>> done) -> Task<void> {
@@ -261,14 +258,16 @@ TEST(RealBlocking, JobsLeftAtTheEnd_AreDroppedUnlessStarted) {
       };
       (void)co_await blocking(env, "second", std::move(job));
     };
-    group->spawn("first", first(runtime.env(), started, release, done));
-    group->spawn("second", second(runtime.env(), std::move(owned)));
-    const auto main = [](Env& env) -> Task<int> {
+    group.spawn("first", first(runtime.env(), started, release, done));
+    group.spawn("second", second(runtime.env(), std::move(owned)));
+    const auto main = [](Env& env, std::shared_ptr<std::atomic<bool>> started) -> Task<int> {
       co_await yield(env);
+      started->wait(false);
       co_return 0;
     };
-    EXPECT_EQ(runtime.run(main(runtime.env())), 0);
+    EXPECT_EQ(runtime.run(main(runtime.env(), started)), 0);
     releaser.join();
+    runtime.shutdown();
   }
   EXPECT_TRUE(done->load());
   EXPECT_TRUE(alive.expired());

@@ -24,12 +24,24 @@ std::string RealProcess::describe() const {
   return cat("pid ", ::getpid(), " on ", host.data());
 }
 
-RealSignals::RealSignals(asio::io_context& context, bool handle) : signals_(context) {
+RealSignals::RealSignals(asio::io_context& context, Parking& parking, bool handle)
+    : signals_(context), parking_(parking), handle_(handle) {
   if (!handle) return;
   for (int number : {SIGTERM, SIGINT, SIGHUP}) signals_.add(number);
 }
 
 void RealSignals::wait(SignalHandler handler) {
+  if (!handle_) {
+    // Not in the set: a set without signals keeps its waits past the shutdown of its context.
+    auto executor = asio::get_associated_executor(handler);
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    auto parked = [handler = std::move(handler)](error_code ec) mutable {
+      std::move(handler)(ec, Signal::terminate);
+    };
+    parking_.park(VoidHandler(
+        asio::bind_cancellation_slot(slot, asio::bind_executor(executor, std::move(parked)))));
+    return;
+  }
   auto executor = asio::get_associated_executor(handler);
   auto slot = asio::get_associated_cancellation_slot(handler);
   auto done = [handler = std::move(handler)](error_code ec, int number) mutable {

@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "pkg/env/parking.h"
 #include "pkg/env/process.h"
 #include "pkg/env/real/log_writer.h"
 
@@ -21,12 +22,14 @@ class RealProcess final : public Process {
 
 class RealSignals final : public Signals {
  public:
-  // With `handle` false no signal is taken over, and waits end only by cancellation.
-  RealSignals(asio::io_context& context, bool handle);
+  // With `handle` false no signal is taken over, and waits are parked for good.
+  RealSignals(asio::io_context& context, Parking& parking, bool handle);
   void wait(SignalHandler handler) override;
 
  private:
   asio::signal_set signals_;
+  Parking& parking_;
+  const bool handle_;
 };
 
 }  // namespace narad

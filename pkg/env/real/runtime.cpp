@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "pkg/env/real/log_writer.h"
 #include "pkg/env/real/real_blocking.h"
@@ -48,7 +49,7 @@ struct Runtime::Impl {
         process(log),
         timers(context),
         net(context),
-        signals(context, options.handle_signals),
+        signals(context, parking, options.handle_signals),
         blocking(options.blocking_threads),
         env{context.get_executor(),
             clock,
@@ -62,15 +63,19 @@ struct Runtime::Impl {
             signals,
             parking} {}
 
+  ~Impl() { shutdown(); }
+
   // As in simulation: nothing comes in any more, then all that waits is destroyed while the doors
-  // still stand, then the doors.
-  ~Impl() {
+  // still stand; the doors go later.
+  void shutdown() {
+    if (std::exchange(is_shut_down, true)) return;
     blocking.stop();
     net.stop();
     parking.drop_all();
     context.shutdown();
   }
 
+  bool is_shut_down = false;
   LoopContext context;
   RealClock clock;
   LogWriter log;
@@ -79,8 +84,8 @@ struct Runtime::Impl {
   RealTimers timers;
   RealFs fs;
   RealNet net;
-  RealSignals signals;
   Parking parking;
+  RealSignals signals;
   RealBlocking blocking;
   Env env;
 };
@@ -117,6 +122,8 @@ int Runtime::run(Task<int> main) {
   context.run();
   return code.value_or(kExitFailure);
 }
+
+void Runtime::shutdown() { impl_->shutdown(); }
 
 void Runtime::set_log_level(LogLevel level) { impl_->log.set_level(level); }
 

@@ -33,7 +33,7 @@ class Runtime {
  public:
   explicit Runtime(RuntimeOptions options = {});
   Runtime(const Runtime&) = delete;
-  // Waits for jobs in progress, destroys everything still suspended, flushes the log.
+  // shutdown(), then flushes the log.
   ~Runtime();
 
   Env& env();
@@ -41,6 +41,10 @@ class Runtime {
   // answered kExitFailure. Tasks still suspended then stay so until the destructor. May be called
   // again.
   int run(Task<int> main);
+  // Ends everything: waits for jobs in progress, destroys every suspended task. Afterwards nothing
+  // runs, but the doors still stand, so that objects which outlive their tasks (listeners, task
+  // groups) can be destroyed before the runtime. The destructor calls it. Idempotent.
+  void shutdown();
   // Takes effect at once, from any thread.
   void set_log_level(LogLevel level);
 
