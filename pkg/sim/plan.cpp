@@ -13,7 +13,7 @@ std::int64_t Plan::option(const std::string& name, std::int64_t otherwise) const
   return it == options.end() ? otherwise : it->second;
 }
 
-std::string to_text(const Plan& plan) {
+std::string plan_text(const Plan& plan) {
   std::string out = cat("narad-sim plan 1\nscenario ", plan.scenario, "\nseed ", plan.seed, "\n");
   for (const auto& [name, value] : plan.options) out += cat("option ", name, " ", value, "\n");
   for (const Fault& f : plan.faults) {

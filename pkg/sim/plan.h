@@ -39,7 +39,7 @@ struct Plan {
   std::int64_t option(const std::string& name, std::int64_t otherwise) const;
 };
 
-std::string to_text(const Plan& plan);
+std::string plan_text(const Plan& plan);
 // invalid_argument with the line number if it is not a plan.
 Result<Plan> parse_plan(std::string_view text);
 

@@ -22,7 +22,7 @@ TEST(Plan, WrittenAndRead_IsTheSame) {
   Plan plan = draw_plan(shape(), 7);
   plan.options["workload"] = 60;
   plan.options["segment_bytes"] = -1;
-  auto back = parse_plan(to_text(plan));
+  auto back = parse_plan(plan_text(plan));
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_EQ(back.value(), plan);
 }
@@ -200,7 +200,7 @@ TEST(RunSeeds, PlantedBug_IsFoundShrunkAndPrinted) {
   EXPECT_NE(printed.find("violation: a record is lost"), std::string::npos);
   EXPECT_NE(printed.find("node 1 tick"), std::string::npos) << "the trace of the run";
   EXPECT_NE(printed.find(" power-cut 1 "), std::string::npos) << "the plan";
-  EXPECT_EQ(report.failures[0].plan, parse_plan(to_text(report.failures[0].plan)).value());
+  EXPECT_EQ(report.failures[0].plan, parse_plan(plan_text(report.failures[0].plan)).value());
 }
 
 TEST(RunSeeds, RunThatDoesNotFollowFromItsSeed_IsNoticedAndLocated) {

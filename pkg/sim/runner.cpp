@@ -96,7 +96,7 @@ Report run_seeds(const std::function<Plan(std::uint64_t)>& make_plan, const Scen
       const Outcome traced = scenario(failure.plan, wish);
       if (!traced.violation.empty()) failure.violation = traced.violation;
       for (const std::string& line : traced.trace_lines) say(cat(line, "\n"));
-      say(cat(to_text(failure.plan), "violation: ", failure.violation, "\n"));
+      say(cat(plan_text(failure.plan), "violation: ", failure.violation, "\n"));
     }
     report.failures.push_back(std::move(failure));
     if (report.failures.size() >= options.failures_max) break;
@@ -112,7 +112,7 @@ std::string Report::text() const {
   for (const auto& [mark, n] : reach.all()) out += cat("  ", mark, ": ", n, "\n");
   for (const std::string& mark : never_reached) out += cat("never reached: ", mark, "\n");
   for (const Failure& failure : failures) {
-    out += cat("seed ", failure.plan.seed, ": ", failure.violation, "\n", to_text(failure.plan));
+    out += cat("seed ", failure.plan.seed, ": ", failure.violation, "\n", plan_text(failure.plan));
   }
   return out;
 }
