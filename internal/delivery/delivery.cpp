@@ -397,7 +397,10 @@ Task<bool> Delivery::wait_for_messages(LeaseCaps caps, Deadline deadline) {
   for (;;) {
     if (me.closing) co_return false;
     me.caps = caps;
-    if (me.table.ready(me.now(), me.source->bounds(), caps) > 0) co_return true;
+    if (me.table.ready(me.now(), me.source->bounds(), caps) > 0) {
+      ticket.found();
+      co_return true;
+    }
     if (!co_await ticket.wait(deadline)) co_return false;
   }
 }

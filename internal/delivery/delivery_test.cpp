@@ -590,6 +590,31 @@ TEST_F(DeliveryTest, Ticket_WokenAndGone_PassesItOn) {
   EXPECT_TRUE(world.run(second.wait(Deadline::after(world.env, seconds(1)))));
 }
 
+TEST_F(DeliveryTest, Ticket_WokenForNothing_PassesItOnToEachWhoWaitedOnce) {
+  auto waiters = std::make_shared<Waiters>();
+  const auto wait = [&](Waiters::Ticket& ticket) {
+    return world.run(ticket.wait(Deadline::after(world.env, seconds(1))));
+  };
+  Waiters::Ticket pinned_elsewhere(world.env, waiters);
+  Waiters::Ticket second(world.env, waiters);
+  Waiters::Ticket third(world.env, waiters);
+  waiters->wake(1);
+  EXPECT_TRUE(wait(pinned_elsewhere));
+  EXPECT_FALSE(wait(pinned_elsewhere)) << "it found nothing; this hands the wake-up over";
+  EXPECT_TRUE(wait(second));
+  second.found();
+  EXPECT_FALSE(wait(third)) << "put to use, so not passed on";
+  waiters->wake(1);
+  EXPECT_TRUE(wait(third)) << "it has waited longest by now";
+  EXPECT_FALSE(wait(third));
+  EXPECT_TRUE(wait(pinned_elsewhere));
+  EXPECT_FALSE(wait(pinned_elsewhere));
+  EXPECT_TRUE(wait(second));
+  for (Waiters::Ticket* ticket : {&pinned_elsewhere, &second, &third}) {
+    EXPECT_FALSE(wait(*ticket)) << "nobody found anything, and it does not go round for ever";
+  }
+}
+
 // ---- settling and storing -----------------------------------------------------------------
 
 TEST_F(DeliveryTest, SettleMany_AnswersEachInItsPlace) {

@@ -1,12 +1,13 @@
 #pragma once
 // Waiters: the long-polls that wait for messages of one partition, or of a whole topic, in the
 // order they came. A wake-up goes to as many of them as there are messages, and is never lost: one
-// that arrives while its poller is busy looking elsewhere is kept for it, and one whose poller
-// leaves is passed on. Lives on one loop.
+// that arrives while its poller is busy looking elsewhere is kept for it; one whose poller finds
+// nothing (the message was not for it, or somebody was faster) or leaves is passed on, to each of
+// those who waited before the wake-up once. Lives on one loop.
 //
 //   Waiters::Ticket ticket(env, waiters);          // before the first look
 //   for (;;) {
-//     ... look everywhere; return if something was found ...
+//     ... look everywhere; if something was found: ticket.found(), return it ...
 //     if (!co_await ticket.wait(deadline)) return nothing;
 //   }
 #include <list>
@@ -38,22 +39,31 @@ class Waiters {
     ~Ticket();
 
     // True once woken, and enrolled anew, at the end of the row; false when the deadline passes
-    // first.
+    // first. Called again, it says that nothing was found after the last wake-up.
     Task<bool> wait(Deadline deadline);
+    // The last wake-up was put to use and need not be passed on.
+    void found();
 
    private:
     friend class Waiters;
     void enrol();
+    void pass_on();
 
     std::shared_ptr<Waiters> waiters_;
     Env& env_;
     Event event_;
-    bool woken_ = false;
+    std::uint64_t enrolled_ = 0;          // rank in the order of enrolment
+    bool woken_ = false;                  // and wait() has not answered it yet
+    std::uint64_t passing_ = 0;           // a wake-up to pass on reaches ranks up to it; 0: none
     std::list<Ticket*>::iterator place_;  // valid unless woken
   };
 
  private:
-  std::list<Ticket*> waiting_;
+  // Wakes the first of those enrolled up to `rank`, if any.
+  void wake_first(std::uint64_t rank);
+
+  std::list<Ticket*> waiting_;  // by rank
+  std::uint64_t last_rank_ = 0;
 };
 
 }  // namespace narad::delivery

@@ -144,6 +144,7 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(api::ConsumeR
   delivery::Waiters::Ticket ticket(env_, partitions_.topic_waiters(request.topic));
   for (;;) {
     auto found = co_await consume_once(request);
+    if (found && !found.value().empty()) ticket.found();
     if (!found || !found.value().empty()) co_return found;
     if (request.local_only || !co_await ticket.wait(deadline)) co_return found;
   }
