@@ -34,6 +34,8 @@ int cluster_decommission(const Arguments&, Terminal&);
 int server_start(const Arguments&, Terminal&);
 int server_report(const Arguments&, Terminal&);
 int serve(const Arguments&, Terminal&);
+int fsck(const Arguments&, Terminal&);
+int fsck_wal(const Arguments&, Terminal&);
 int version(const Arguments&, Terminal&);
 int completion(const Arguments&, Terminal&);
 int help(const Arguments&, Terminal&);

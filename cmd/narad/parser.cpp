@@ -10,7 +10,16 @@
 namespace narad::cli {
 namespace {
 
-constexpr int kUsageStatus = 2;
+int usage_status(Manners manners) {
+  switch (manners) {
+    case Manners::operators:
+      return 2;
+    case Manners::fsck:
+      return 16;
+    default:
+      return 1;
+  }
+}
 
 const FlagSpec* find_flag(const std::vector<FlagSpec>& flags, std::string_view name) {
   for (const FlagSpec& f : flags) {
@@ -183,8 +192,7 @@ class Parser {
 
   Parsed usage(std::string text) const {
     Parsed parsed;
-    bool operators = arguments_.command().manners == Manners::operators;
-    parsed.status = operators ? kUsageStatus : 1;
+    parsed.status = usage_status(arguments_.command().manners);
     parsed.err = cat(text, "\nRun '", arguments_.path_.text(), " --help' for usage.");
     return parsed;
   }

@@ -124,6 +124,8 @@ TEST(Parser, OperatorMistakes_AnswerTwo) {
   EXPECT_EQ(parse_line("serve --bogus=1").status, 2);
   EXPECT_EQ(parse_line("cluster moves -o yaml").status, 2);
   EXPECT_TRUE(parse_line("cluster moves -o json").arguments);
+  EXPECT_EQ(parse_line("fsck").status, 16);
+  EXPECT_EQ(parse_line("fsck wal a b").status, 16);
 }
 
 TEST(ServeWords, GoSyntax_IsNormalised) {

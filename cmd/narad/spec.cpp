@@ -306,6 +306,36 @@ CommandSpec serve_command() {
           .run = serve};
 }
 
+CommandSpec fsck_group() {
+  FlagSpec live = {
+      "allow-live", 0,  boolean,
+      "false",      "", "go on although a node has it open (what it writes may look like damage)"};
+  FlagSpec quick = {"quick", 0, boolean, "false", "", "headers only, no payloads of partitions"};
+  FlagSpec output = {"output", 'o', choice, "text", "text|json", "how to print"};
+  CommandSpec group = {
+      .name = "fsck",
+      .operands = "PATH...",
+      .operands_min = 1,
+      .operands_max = kAny,
+      .summary = "Check data on disk, offline",
+      .details =
+          "PATH is a data directory, a partition directory or an ingress WAL. Reads only. The "
+          "status is a sum: 0 clean, 4 problems found, 8 something could not be checked, 16 "
+          "usage, 32 interrupted.",
+      .flags = {quick, live, output},
+      .manners = Manners::fsck,
+      .run = fsck};
+  group.children = {{.name = "wal",
+                     .operands = "DIR",
+                     .operands_min = 1,
+                     .operands_max = 1,
+                     .summary = "Check an ingress WAL, all of it",
+                     .flags = {quick, live, output},
+                     .manners = Manners::fsck,
+                     .run = fsck_wal}};
+  return group;
+}
+
 CommandSpec make_root() {
   CommandSpec root = {.name = "narad",
                       .summary = "A message broker in one binary, and its command line"};
@@ -320,6 +350,7 @@ CommandSpec make_root() {
       user_group(),
       ctx_group(),
       cluster_group(),
+      fsck_group(),
       {.name = "version", .summary = "Print the version", .run = version},
       {.name = "completion",
        .operands = "bash|zsh|fish",

@@ -32,6 +32,7 @@ struct FlagSpec {
 enum class Manners : std::uint8_t {
   classic,    // 0, or 1 for every failure: what scripts of release 2.x rely on
   operators,  // 0 yes, 1 no or refused, 2 usage, 3 could not find out
+  fsck,       // fsck(8)'s bits; 16 usage
 };
 
 struct CommandSpec {

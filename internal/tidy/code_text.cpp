@@ -130,7 +130,9 @@ std::vector<Include> includes_of(std::string_view cpp) {
 bool is_cpp(std::string_view path) { return path.ends_with(".h") || path.ends_with(".cpp"); }
 bool is_test(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.ends_with("_test.cpp") || (name.starts_with("test_") && name.ends_with(".h"));
+  bool support =
+      name.starts_with("test_") || name.ends_with("_testing.h") || name.ends_with("_for_test.h");
+  return name.ends_with("_test.cpp") || (support && name.ends_with(".h"));
 }
 std::string_view directory_of(std::string_view path) {
   std::size_t slash = path.rfind('/');

@@ -55,7 +55,7 @@ std::string_view forbidden_pair(std::string_view path, std::string_view target) 
   if (path.starts_with("pkg/") && target.starts_with("internal/")) {
     return "pkg/ knows nothing of the broker";
   }
-  if (is_test(target) && !is_test(path)) return "only tests include test_x.h";
+  if (is_test(target) && !is_extra(path)) return "only tests include that";
   if (from_cmd || is_test(path)) return {};
   bool sim_sees_real = path.starts_with("pkg/sim/") && target.starts_with("pkg/env/real/");
   bool real_sees_sim = path.starts_with("pkg/env/real/") && target.starts_with("pkg/sim/");

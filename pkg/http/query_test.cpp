@@ -1,6 +1,6 @@
 #include "pkg/http/query.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace narad::http {
 namespace {

@@ -1,6 +1,6 @@
 #include "pkg/http/router.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/http/message.h"
 
 namespace narad::http {

@@ -1,6 +1,6 @@
 #include "pkg/http/server.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/async/event.h"
 #include "pkg/base/text.h"
 #include "pkg/http/test_world.h"

@@ -51,7 +51,7 @@ Child::Child(std::vector<std::string> argv, ChildOptions options) {
   if (pid_ < 0) throw std::runtime_error("fork");
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the test
-    sigset_t none;  // whatever the forking thread blocks
+    sigset_t none;                       // whatever the forking thread blocks
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(out[1], 1);

@@ -201,6 +201,22 @@ TEST_F(Cli, ClusterMembers_IsJsonWithoutATerminal) {
   EXPECT_EQ(narad({"cluster", "members", "-o", "yaml"}).exit.code, 2);
 }
 
+TEST_F(Cli, FsckOfAStoppedNode_IsCleanAndOfADamagedOneIsNot) {
+  good({"topic", "add", "t"});
+  good({"pub", "t", "x", "--count", "20"});
+  ASSERT_TRUE(await_records(broker_.port(), "t", 20, std::chrono::seconds(10)));
+  EXPECT_EQ(narad({"fsck", directory_ / "data"}).exit.code & 8, 8) << "a live node has it locked";
+  ASSERT_EQ(broker_.terminate()->code, 0);
+  Ran clean = narad({"fsck", "--quick", directory_ / "data"});
+  EXPECT_EQ(clean.exit.code, 0) << clean.out << clean.err;
+  json::value report = json::parse(good({"fsck", "-o", "json", directory_ / "data"}));
+  EXPECT_EQ(report.at("version").as_int64(), 1);
+  EXPECT_EQ(narad({"fsck", "wal", directory_ / "data/ingress"}).exit.code, 0);
+  EXPECT_EQ(narad({"fsck", directory_ / "nowhere"}).exit.code, 8);
+  write_text(directory_ / "data/node.json", "{");
+  EXPECT_EQ(narad({"fsck", directory_ / "data"}).exit.code & 4, 4);
+}
+
 TEST(CliAlone, HelpVersionAndCompletion_NeedNoBroker) {
   auto narad = [](std::vector<std::string> words) {
     words.insert(words.begin(), narad_binary());
