@@ -1,6 +1,5 @@
 #pragma once
 // Deadlines. A deadline is passed down, not a fresh time-out per layer.
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <memory>
 #include <optional>
 
