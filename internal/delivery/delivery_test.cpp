@@ -615,6 +615,23 @@ TEST_F(DeliveryTest, Ticket_WokenForNothing_PassesItOnToEachWhoWaitedOnce) {
   }
 }
 
+TEST(Waiters, NodeKilledBetweenWakeUpAndWakening_TakesItsTicketsAlong) {
+  auto waiters = std::make_shared<Waiters>();
+  sim::Solo solo;
+  Env& env = solo.env();
+  static constexpr auto poll = [](Env& e, std::shared_ptr<Waiters> w) -> Task<void> {
+    Waiters::Ticket ticket(e, std::move(w));
+    (void)co_await ticket.wait(Deadline::after(e, seconds(10)));
+  };
+  for (int n = 0; n < 3; ++n)
+    asio::co_spawn(env.executor, poll(env, waiters), [](std::exception_ptr) {});
+  solo.sim.run_for(seconds(1));
+  ASSERT_EQ(waiters->size(), 3u);
+  waiters->wake(2);
+  solo.kill();
+  EXPECT_EQ(waiters->size(), 0u);
+}
+
 // ---- settling and storing -----------------------------------------------------------------
 
 TEST_F(DeliveryTest, SettleMany_AnswersEachInItsPlace) {
