@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "internal/partition/partition_testing.h"
+#include "internal/partition/test_partition.h"
 #include "pkg/async/timeout.h"
 
 namespace narad {
@@ -162,7 +162,7 @@ void run_history(std::uint64_t seed, World& world) {
 
 TEST(PartitionHistory, RetriesKillsAndFailingDisks_KeepEveryRecordExactlyOnceInOrder) {
   std::uint64_t records = 0, sent_again = 0, refused = 0, latched = 0, reads = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     World world(seed);
     run_history(seed, world);
@@ -173,11 +173,11 @@ TEST(PartitionHistory, RetriesKillsAndFailingDisks_KeepEveryRecordExactlyOnceInO
     latched += world.latched;
     reads += world.seen.size();
   }
-  EXPECT_GT(records, 10'000u);
-  EXPECT_GT(sent_again, 300u);
-  EXPECT_GT(refused, 20u);
-  EXPECT_GT(latched, 10u);
-  EXPECT_GT(reads, 5'000u);
+  EXPECT_GT(records, 2'000u);
+  EXPECT_GT(sent_again, 60u);
+  EXPECT_GT(refused, 5u);
+  EXPECT_GT(latched, 1u);
+  EXPECT_GT(reads, 1'000u);
 }
 
 }  // namespace

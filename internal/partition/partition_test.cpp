@@ -7,7 +7,7 @@
 #include <boost/asio/detached.hpp>
 #include <cerrno>
 
-#include "internal/partition/partition_testing.h"
+#include "internal/partition/test_partition.h"
 #include "pkg/async/timeout.h"
 #include "pkg/seglog/hwm.h"
 #include "pkg/seglog/names.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <set>
 
-#include "pkg/seglog/log_testing.h"
+#include "pkg/seglog/test_log.h"
 
 namespace narad::seglog {
 namespace {

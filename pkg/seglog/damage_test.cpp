@@ -2,7 +2,7 @@
 // offset by offset.
 #include <gtest/gtest.h>
 
-#include "pkg/seglog/log_testing.h"
+#include "pkg/seglog/test_log.h"
 
 namespace narad::seglog {
 namespace {

@@ -48,6 +48,15 @@ void append(Bytes& out, std::string_view text) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
+constexpr std::size_t kVarintBytesMax = 10;
+
+std::size_t put_varint(std::byte* to, std::uint64_t value) {
+  std::size_t n = 0;
+  for (; value >= 0x80; value >>= 7) to[n++] = static_cast<std::byte>(value | 0x80);
+  to[n++] = static_cast<std::byte>(value);
+  return n;
+}
+
 std::size_t body_bytes(const RecordView& record) {
   return 1 + varint_size(record.key.size()) + record.key.size() + 1 + record.payload.size();
 }
@@ -120,12 +129,14 @@ void FrameWriter::begin() {
 }
 
 void FrameWriter::add(const RecordView& record) {
-  ByteWriter out(out_);
-  out.varint(body_bytes(record));
-  out.u8(kRecordVersion);
-  out.varint(record.key.size());
+  // {length, version, key length} key {attribute count} payload, in four appends.
+  std::array<std::byte, 2 * kVarintBytesMax + 1> prefix;
+  std::size_t n = put_varint(prefix.data(), body_bytes(record));
+  prefix[n++] = std::byte{kRecordVersion};
+  n += put_varint(prefix.data() + n, record.key.size());
+  out_.insert(out_.end(), prefix.begin(), prefix.begin() + static_cast<std::ptrdiff_t>(n));
   append(out_, record.key);
-  out.u8(0);  // attribute count, as a varint
+  out_.push_back(std::byte{0});
   append(out_, record.payload);
   ++records_;
 }

@@ -7,7 +7,7 @@
 namespace narad::seglog {
 namespace {
 
-constexpr std::size_t kChunk = 1u << 20;
+constexpr std::size_t kChunk = 256u << 10;
 
 Result<std::unique_ptr<File>> open_temporary(FileSystem& fs, const std::string& temporary) {
   // A temporary that an earlier attempt left may go: it never got the name it was made for, so

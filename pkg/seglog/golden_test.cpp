@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "pkg/seglog/digest.h"
-#include "pkg/seglog/log_testing.h"
+#include "pkg/seglog/test_log.h"
 
 namespace narad::seglog {
 namespace {

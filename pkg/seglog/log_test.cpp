@@ -6,8 +6,8 @@
 #include <cerrno>
 
 #include "pkg/base/checksum.h"
-#include "pkg/seglog/log_testing.h"
 #include "pkg/seglog/sums.h"
+#include "pkg/seglog/test_log.h"
 
 namespace narad::seglog {
 namespace {

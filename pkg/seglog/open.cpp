@@ -13,7 +13,7 @@
 namespace narad::seglog {
 namespace {
 
-constexpr std::size_t kScanWindow = 1u << 20;
+constexpr std::size_t kScanWindow = 256u << 10;
 // The largest control frame there can be.
 constexpr std::size_t kControlBytesMax = kHeaderBytes + 12 + 24 * kOriginsMax;
 

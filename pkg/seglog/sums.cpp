@@ -9,7 +9,7 @@
 namespace narad::seglog {
 namespace {
 
-constexpr std::size_t kWindow = 1u << 20;
+constexpr std::size_t kWindow = 256u << 10;
 
 std::string sum_path(const std::string& directory, Offset base) {
   return join_path(directory, log_file_name(base, kSumSuffix));
