@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "internal/metastore/apply.h"
 #include "pkg/base/text.h"
 #include "pkg/sim/sim_fs.h"
@@ -261,6 +264,56 @@ TEST(Store, DamagedPages_RefuseTheStart) {
   auto f = Fixture::open(fs);
   ASSERT_FALSE(f);
   EXPECT_EQ(f.error().code(), Errc::data_loss) << f.error().text();
+}
+
+// A state with something in every field that this release can set.
+std::vector<Command> golden_history() {
+  CreateTopic orders = creation("orders", 0xfedcba9876543210u);
+  orders.owner = "admin";
+  orders.retention_ms = 604'800'000;
+  orders.created_at_s = 1'783'615'000;
+  CreateTopic plain = creation("Plain.topic_1", 2);
+  plain.schema.reset();
+  return {FoundCluster{"00000000000000ab"},
+          RegisterMember{"n1",
+                         "127.0.0.1:7942",
+                         "127.0.0.1:7943",
+                         "boot-1",
+                         {"d1", "d2"},
+                         UnixMillis(1'783'615'000'123)},
+          RegisterMember{"n2", "[::1]:7942", "[::1]:7943", "boot-2", {"d3"}, UnixMillis(5)},
+          orders,
+          PutSchema{"orders", orders.incarnation, 2, "{\"title\":\"\xC3\xA9\"}"},
+          SetDraining{"n2", true},
+          plain,
+          MarkDead{"n2", RaftIndex(3)},
+          MarkUsed{"orders", orders.incarnation, PartitionId(0), "n1", "d1"}};
+}
+
+// testdata/golden/metastore/v1 was written by the first release of this format; it and the digest
+// below never change. A new format gets a directory of its own beside it.
+TEST(Store, GoldenDirectory_IsReadAsItWasWritten) {
+  sim::SimFs fs;
+  ASSERT_TRUE(make_directories(fs, kDirectory));
+  const std::filesystem::path golden("testdata/golden/metastore/v1");
+  ASSERT_TRUE(std::filesystem::is_directory(golden)) << "run in the source root";
+  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    auto file = fs.open(join_path(kDirectory, entry.path().filename().string()), OpenMode::create);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(write_all(*file.value(), as_bytes(bytes), 0));
+  }
+  auto f = Fixture::open(fs);
+  ASSERT_TRUE(f) << f.error().text();
+  check_invariants(f.value().state);
+  State expected;
+  for (const Command& c : golden_history()) {
+    ASSERT_TRUE(apply(expected, expected.applied.next(), c).done());
+  }
+  EXPECT_EQ(digest(f.value().state), digest(expected));
+  EXPECT_EQ(to_hex16(digest(expected)), "f2fc3dc4d1f32ee3");
+  EXPECT_EQ(f.value().store->entries(RaftIndex(0)).value().size(), golden_history().size());
 }
 
 TEST(Store, FormatOfAnotherRelease_IsRefusedUnchanged) {
