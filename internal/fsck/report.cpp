@@ -127,7 +127,7 @@ std::string Report::json() const {
              ",\"topics\":", counters.topics, ",\"partitions\":", counters.partitions,
              ",\"segments\":", counters.segments, ",\"wal_segments\":", counters.wal_segments,
              ",\"wal_records\":", counters.wal_records,
-             ",\"wal_records_pending\":", counters.wal_records_pending, "}}\n");
+             ",\"wal_records_pending\":", counters.wal_records_pending, "}}");
   return out;
 }
 

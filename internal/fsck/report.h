@@ -71,7 +71,8 @@ class Report {
 
   // One paragraph a finding, in the order found, and a summary that ends with the verdict.
   std::string text() const;
-  // One document, version 1 (docs: cli-and-operators): {"version", "result", "clean", "findings":
+  // One document on one line (no line break behind it), version 1 (docs: cli-and-operators):
+  // {"version", "result", "clean", "findings":
   // [{"kind", "where", "what", "remedy"?, "bytes"?, "offsets"?, "sequences"?}], "checked": {…}};
   // spans are {"from", "to"}, the end not included.
   std::string json() const;
