@@ -6,6 +6,7 @@
 #include "cmd/narad/spec.h"
 #include "cmd/narad/terminal.h"
 #include "pkg/base/text.h"
+#include "pkg/config/config.h"
 
 namespace narad::cli {
 namespace {
@@ -73,6 +74,21 @@ void for_each_command(const CommandPath& path, const F& visit) {
     next.steps.push_back(&child);
     for_each_command(next, visit);
   }
+}
+
+// The settings of `narad serve`, from the table that reads them.
+std::string settings_table() {
+  std::string out = "\nSettings (path in the file of --config, variable, default):\n";
+  for (const SettingInfo& setting : describe_settings()) {
+    std::string path = setting.path;
+    path.resize(std::max<std::size_t>(path.size() + 1, 40), ' ');
+    std::string env = setting.env.empty() ? "-" : setting.env;
+    env.resize(std::max<std::size_t>(env.size() + 1, 44), ' ');
+    std::string_view otherwise =
+        setting.default_value.empty() ? "-" : std::string_view(setting.default_value);
+    out += cat("  ", path, env, otherwise, "\n");
+  }
+  return out;
 }
 
 CommandPath root_path() { return {{&root_command()}}; }
@@ -207,6 +223,7 @@ std::string help_text(const CommandPath& path) {
   }
   if (!c.flags.empty()) out += cat("\nFlags:\n", flag_table(c.flags));
   if (c.connects) out += cat("\nConnection:\n", flag_table(connection_flags()));
+  if (path.text() == "narad serve") out += settings_table();
   return out;
 }
 
@@ -232,6 +249,15 @@ std::string manual_page() {
       "found out;\n.B serve\n74 when a sync failed and 77 when the node was removed from its "
       "cluster;\n"
       ".B fsck\nanswers bits, see there.\n";
+  out +=
+      ".SH SETTINGS\nOf\n.BR serve :\nthe path in the file of --config, the variable, the "
+      "default.\n";
+  for (const SettingInfo& setting : describe_settings()) {
+    out += cat(".TP\n.B ", roff(setting.path), "\n");
+    if (!setting.env.empty()) out += cat(roff(setting.env), "; ");
+    out += cat("default ", setting.default_value.empty() ? "empty" : roff(setting.default_value),
+               "\n");
+  }
   out += ".SH FILES\n.TP\n.I ~/.config/narad/contexts.json\nsaved connections\n";
   return out;
 }

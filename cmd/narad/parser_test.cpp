@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 #include <sstream>
 
 #include "cmd/narad/serve_words.h"
 #include "pkg/base/text.h"
+#include "pkg/config/config.h"
 
 namespace narad::cli {
 namespace {
@@ -177,6 +179,20 @@ TEST(ManualPage, EveryCommand_HasASection) {
     if (c.run != nullptr) EXPECT_THAT(page, HasSubstr(c.name)) << c.name;
   });
   EXPECT_THAT(page, StartsWith(".TH NARAD 1\n"));
+}
+
+TEST(ManualPage, InTheRepository_IsWhatTheBinaryPrints) {
+  std::ifstream in("man/narad.1");
+  std::ostringstream text;
+  text << in.rdbuf();
+  EXPECT_EQ(text.str(), manual_page()) << "narad man > man/narad.1";
+}
+
+TEST(Help, OfServe_ListsEverySetting) {
+  std::string text = parse_line("serve --help").out;
+  for (const SettingInfo& setting : describe_settings()) {
+    EXPECT_THAT(text, HasSubstr(setting.path));
+  }
 }
 
 }  // namespace
