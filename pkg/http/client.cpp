@@ -232,8 +232,8 @@ Task<void> Client::exchange(std::shared_ptr<State> state, Endpoint to, ClientReq
         ec = e.code();
       }
       if (ec) {
-        progress.error =
-            Error(Errc::unavailable, cat("cannot connect to ", to_string(to), ": ", ec.message()));
+        progress.error = Error(progress.sent ? Errc::unknown_outcome : Errc::unavailable,
+                               cat("cannot connect to ", to_string(to), ": ", ec.message()));
         co_return;
       }
       wire = std::make_shared<BufferedStream>(state->env, std::move(stream));
@@ -242,7 +242,8 @@ Task<void> Client::exchange(std::shared_ptr<State> state, Endpoint to, ClientReq
     Closer closer(wire->stream());
     const ConstBuffers all = buffers_of(head, request.body);
     auto [write_error, written] = co_await write_some(wire->stream(), all);
-    progress.sent = progress.sent || !write_error;
+    // A write that failed at once passed nothing on; one that was given up may have.
+    progress.sent = progress.sent || !write_error || write_error == asio::error::operation_aborted;
     if (!write_error && written < all.bytes()) {
       const std::size_t of_head = std::min(written, head.size());
       const std::string_view head_rest = std::string_view(head).substr(of_head);
