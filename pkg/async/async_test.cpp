@@ -434,6 +434,33 @@ TEST(WithTimeout, TaskThatThrows_PassesItsExceptionAtOnce) {
   solo.run(failure_passes_at_once);
 }
 
+Task<void> throws_bare(Env& env, Nanos delay) { (void)co_await throws_after(env, delay); }
+
+Task<void> races(Env& env) {
+  const Nanos before = env.clock.mono();
+  auto fast = sleep_for(env, 1ms), slow = sleep_for(env, 1h);
+  EXPECT_TRUE(co_await finishes_before(std::move(fast), std::move(slow)));
+  auto late = sleep_for(env, 1h), early = sleep_for(env, 1ms);
+  EXPECT_FALSE(co_await finishes_before(std::move(late), std::move(early)));
+  for (bool first : {true, false}) {
+    error_code ec;
+    try {
+      auto broken = throws_bare(env, 1ms), sleeping = sleep_for(env, 1h);
+      (void)co_await (first ? finishes_before(std::move(broken), std::move(sleeping))
+                            : finishes_before(std::move(sleeping), std::move(broken)));
+    } catch (const boost::system::system_error& e) {
+      ec = e.code();
+    }
+    EXPECT_EQ(ec, asio::error::connection_reset);
+  }
+  EXPECT_LT(env.clock.mono() - before, 1s);
+}
+
+TEST(FinishesBefore, OneOfTwoTasks_WinsOrBreaksTheRace) {
+  Solo solo;
+  solo.run(races);
+}
+
 Task<void> long_timeout(Env& env, Log log) {
   auto task = answers_after(env, 1h, 5);
   (void)co_await with_timeout(env, 2h, std::move(task));

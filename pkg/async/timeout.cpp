@@ -9,24 +9,25 @@
 
 namespace narad {
 
-Task<bool> finishes_within(Env& env, Nanos delay, Task<void> task) {
+Task<bool> finishes_before(Task<void> task, Task<void> other) {
   using asio::deferred;
   auto executor = co_await asio::this_coro::executor;
-  // The timer is no coroutine: most are cancelled, and then nothing is thrown.
-  auto timer = asio::async_initiate<const asio::deferred_t&, void(error_code)>(
-      [&env, delay, executor](auto handler) {
-        auto bound = asio::bind_executor(executor, std::move(handler));
-        env.timers.wait(delay, VoidHandler(std::move(bound)));
-      },
-      deferred);
-  auto [order, failed, timer_ec] =
+  auto [order, failed, other_failed] =
       co_await asio::experimental::make_parallel_group(
-          asio::co_spawn(executor, std::move(task), deferred), std::move(timer))
+          asio::co_spawn(executor, std::move(task), deferred),
+          asio::co_spawn(executor, std::move(other), deferred))
           .async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
-  if (!failed) co_return true;
-  const bool timer_rang = !timer_ec;
-  if (timer_rang && is_cancellation(failed)) co_return false;
-  std::rethrow_exception(failed);
+  const bool other_broke = other_failed && !is_cancellation(other_failed);
+  if (!failed && !other_broke) co_return true;
+  if (failed && !is_cancellation(failed)) std::rethrow_exception(failed);
+  if (other_broke) std::rethrow_exception(other_failed);
+  if (!other_failed) co_return false;
+  std::rethrow_exception(failed);  // both were cancelled from outside
+}
+
+Task<bool> finishes_within(Env& env, Nanos delay, Task<void> task) {
+  auto sleep = sleep_for(env, delay);
+  co_return co_await finishes_before(std::move(task), std::move(sleep));
 }
 
 }  // namespace narad

@@ -24,6 +24,10 @@ class Deadline {
   Nanos at_;
 };
 
+// Runs both. True if `task` finished, false if `other` did so first: the loser is cancelled, and
+// awaited. An exception of either passes through at once.
+Task<bool> finishes_before(Task<void> task, Task<void> other);
+
 // True if `task` finished, false once `delay` has passed: then it is cancelled, and awaited, so one
 // that ignores cancellation (a blocking job) delays the answer. A task that finished in spite of
 // its cancellation counts as finished: what it achieved (a lock, a commit) is not thrown away. An
