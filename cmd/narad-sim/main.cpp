@@ -145,7 +145,7 @@ int run_single(const Arguments& a) {
   wish.trace_lines = a.trace ? 4000 : 0;
   const simtest::RunResult r = simtest::run(plan, wish, a.defect, a.echo);
   for (const std::string& line : r.outcome.trace_lines) std::printf("  %s\n", line.c_str());
-  std::printf("%s%s\n", sim::to_text(plan).c_str(), r.options.c_str());
+  std::printf("%s%s\n", sim::plan_text(plan).c_str(), r.options.c_str());
   const auto& c = r.counts;
   std::printf("%s\n",
               cat("sent ", c.sent, ", accepted ", c.accepted, ", refused ", c.refused, ", unknown ",

@@ -20,7 +20,7 @@ TEST(World, UnderRandomFaults_PromisesHold) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const RunResult r = run(plan_of(seed));
     EXPECT_EQ(r.outcome.violation, "") << "seed " << seed << " (" << r.options << ")\n"
-                                       << sim::to_text(plan_of(seed));
+                                       << sim::plan_text(plan_of(seed));
   }
 }
 
