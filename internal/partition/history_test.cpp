@@ -132,12 +132,14 @@ void run_history(std::uint64_t seed, World& world) {
       if (fault == 3) disk.fail_call(FsCall::sync_dir, world.rng.range(1, 2));
       if (fault == 4) disk.fail_call(FsCall::pread, world.rng.range(1, 10));
     }
-    const std::uint64_t how = world.rng.below(3);
-    if (how == 0) {
-      machine.cut_power_at_disk_call(world.rng.range(1, 20), sim::SimFs::Cut::during_call);
+    // Between two handlers, or in the middle of a job.
+    const auto kind =
+        world.rng.below(3) == 0 ? Machine::Kill::process_exit : Machine::Kill::power_cut;
+    if (world.rng.below(2) == 0) {
+      machine.kill_at_disk_call(world.rng.range(1, 20), kind, sim::SimFs::Cut::during_call);
       world.solo.sim.run_until([&] { return !machine.up(); }, 1s);
     }
-    machine.kill(how == 1 ? Machine::Kill::process_exit : Machine::Kill::power_cut);
+    machine.kill(kind);
     disk.clear_failures();
     disk.faults = sim::FsFaults();
   }

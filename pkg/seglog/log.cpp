@@ -433,7 +433,7 @@ LogStats SegmentedLog::stats() const {
   s.oldest_mtime = sealed_->empty() ? UnixMillis(0) : sealed_->front().mtime;
   s.last_commit = last_commit_;
   s.origins = table_.size();
-  s.origins_dropped = table_.dropped();
+  s.origins_dropped = table_.dropped() - dropped_at_open_;
   return s;
 }
 

@@ -188,6 +188,7 @@ class SegmentedLog {
   Offset hwm_{0};
   UnixMillis last_commit_{0};
   OriginTable table_;
+  std::uint64_t dropped_at_open_ = 0;  // by the replay, not since
   std::optional<BlockDigester> digester_;
   std::optional<StagedFrames> staged_;
   std::optional<Error> latched_;

@@ -288,6 +288,7 @@ class SegmentedLog::Opener {
 
   void adopt(RecoveryPlan& plan) {
     log_->table_ = std::move(plan.table);
+    log_->dropped_at_open_ = log_->table_.dropped();
     log_->last_commit_ = plan.last_commit;
     log_->hwm_ = plan.hwm;
     for (std::size_t i = 0; i + 1 < segments_.size(); ++i)
