@@ -156,6 +156,7 @@ class App {
   node::Node node_;
   bool ready_ = false;
   bool stopped_ = false;
+  TaskGroup clients_;  // they use the broker, which goes with a clean stop
   TaskGroup tasks_;
 };
 
@@ -177,6 +178,7 @@ App::App(Env& env, World& world)
               };
               return options;
             }()),
+      clients_(env_),
       tasks_(env_) {
   tasks_.spawn("main", main());
 }
@@ -195,12 +197,12 @@ Task<void> App::main() {
   ready_ = true;
   if (world_.phase_ != Phase::faults) co_return;
   if (world_.scripted_) {
-    if (world_.machine_.boots() == 1) tasks_.spawn("script", script());
+    if (world_.machine_.boots() == 1) clients_.spawn("script", script());
     co_return;
   }
-  for (std::uint32_t i = 0; i < world_.knobs_.producers; ++i) tasks_.spawn("producer", producer(i));
-  for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i) tasks_.spawn("consumer", consumer(i));
-  tasks_.spawn("administrator", administrator());
+  for (std::uint32_t i = 0; i < world_.knobs_.producers; ++i) clients_.spawn("producer", producer(i));
+  for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i) clients_.spawn("consumer", consumer(i));
+  clients_.spawn("administrator", administrator());
 }
 
 MessagePtr App::make_message(Rng& random, const Topic& topic, std::uint64_t& id) {
@@ -423,7 +425,7 @@ Task<void> App::administrator() {
   }
 }
 
-void App::start_drain() { tasks_.spawn("drain", drain()); }
+void App::start_drain() { clients_.spawn("drain", drain()); }
 
 // Consumes and acks until nothing is left anywhere.
 Task<void> App::drain() {
@@ -445,7 +447,7 @@ Task<void> App::drain() {
   world_.drained_ = true;
 }
 
-void App::start_read_back() { tasks_.spawn("read back", read_everything()); }
+void App::start_read_back() { clients_.spawn("read back", read_everything()); }
 
 Task<void> App::read_everything() {
   std::vector<metastore::TopicRowPtr> rows;
@@ -492,6 +494,7 @@ Task<void> App::read_everything() {
 void App::stop_cleanly() {
   struct Stop {
     static Task<void> run(App& app) {
+      co_await app.clients_.stop();
       co_await app.node_.stop();
       app.stopped_ = true;
     }
