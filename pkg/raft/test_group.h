@@ -138,8 +138,10 @@ class Group {
 
   // Makes n the leader by its election time running out.
   void elect(std::uint64_t n) {
-    for (int i = 0; i < 40 && cores.at(n)->role() == Role::follower; ++i) tick(n);
-    deliver();
+    for (int i = 0; i < 60 && cores.at(n)->role() != Role::leader; ++i) {
+      tick(n);
+      deliver();
+    }
     EXPECT_EQ(cores.at(n)->role(), Role::leader);
   }
   ProposalId propose(std::uint64_t n, std::string_view text) {

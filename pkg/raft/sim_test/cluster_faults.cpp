@@ -116,13 +116,18 @@ void Cluster::partition() {
 // ---- members
 // --------------------------------------------------------------------------------------
 
-// Would `c` still have a majority of disks that exist, if `without` went too?
+// Would `c` still have a majority of disks that exist, if `without` went too? A learner whose disk
+// has just gone may yet be promoted by a leader that has not noticed.
 bool Cluster::survives(const Configuration& c, ReplicaId without) const {
   std::size_t left = 0;
-  for (ReplicaId v : c.voters()) {
-    if (v != without && gone_.count(v) == 0) ++left;
+  std::size_t counted = 0;
+  for (const Member& m : c.members()) {
+    bool gone = m.replica == without || gone_.count(m.replica) != 0;
+    bool voter = m.role == MemberRole::voter;
+    if (voter || gone) ++counted;
+    if (voter && !gone) ++left;
   }
-  return c.empty() || left >= c.voter_count() / 2 + 1;
+  return c.empty() || left >= counted / 2 + 1;
 }
 
 Cluster::Finding Cluster::act_members() {
