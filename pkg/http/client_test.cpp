@@ -1,6 +1,6 @@
 #include "pkg/http/client.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/async/stream_io.h"
 #include "pkg/base/text.h"
 #include "pkg/http/server.h"

@@ -1,13 +1,11 @@
 #include "pkg/http/session.h"
 
 #include <array>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <charconv>
 #include <new>
 
+#include "pkg/async/timeout.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
 #include "pkg/http/request_parser.h"
@@ -301,19 +299,17 @@ Task<Response> Session::call_handler(std::shared_ptr<ServerState> server, Reques
 
 // Nothing if the client went away first: then the handler is cancelled, and awaited.
 Task<std::optional<Response>> Session::handle_watched(Request request) {
-  using asio::deferred;
   wire_->read_in_background();
-  const auto executor = co_await asio::this_coro::executor;
-  auto answering = call_handler(server_, std::move(request));
+  auto answer = std::make_shared<std::optional<Response>>();
+  auto answering = store_answer(server_, std::move(request), answer);
   auto watching = wire_->wait_gone();
-  auto [order, failed, answer, unwatched] =
-      co_await asio::experimental::make_parallel_group(
-          asio::co_spawn(executor, std::move(answering), deferred),
-          asio::co_spawn(executor, std::move(watching), deferred))
-          .async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
-  if (!failed) co_return std::optional<Response>(std::move(answer));
-  if (wire_->error() && is_cancellation(failed)) co_return std::nullopt;
-  std::rethrow_exception(failed);
+  (void)co_await finishes_before(std::move(answering), std::move(watching));
+  co_return std::move(*answer);
+}
+
+Task<void> Session::store_answer(std::shared_ptr<ServerState> server, Request request,
+                                 std::shared_ptr<std::optional<Response>> answer) {
+  answer->emplace(co_await call_handler(std::move(server), std::move(request)));
 }
 
 // False if the connection broke or was cut off.

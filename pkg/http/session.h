@@ -64,6 +64,8 @@ class Session {
   Task<Body> read_sized_body(std::string& body, std::size_t bytes);
   Task<Body> read_chunked_body(RequestParser& parser);
   Task<std::optional<Response>> handle_watched(Request request);
+  static Task<void> store_answer(std::shared_ptr<ServerState> server, Request request,
+                                 std::shared_ptr<std::optional<Response>> answer);
   static Task<Response> call_handler(std::shared_ptr<ServerState> server, Request request);
   Task<bool> write(Response response, bool head_only, bool close);
   Task<void> refuse(Response response);

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 #include "pkg/async/task_group.h"
 #include "pkg/base/text.h"
 #include "pkg/http/client.h"
