@@ -134,6 +134,7 @@ Findings check_includes(const Tree& tree, const LinkGraph& graph) {
         }
         continue;
       }
+      if (include.target.starts_with("gtest/") || include.target.starts_with("gmock/")) continue;
       if (!is_project(include.target)) {
         out.push_back({file.path, include.line, "include",
                        cat(include.target, ": name files from the root of the repository")});
