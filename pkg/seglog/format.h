@@ -1,6 +1,6 @@
 #pragma once
-// The on-disk layout of a partition log: constants only (docs: storage format, "Segment and
-// frame"). All integers are little-endian; every checksum is XXH3-64 seeded with the log id.
+// The on-disk layout of a partition log: constants only (docs/internals/partition-log.md). All
+// integers are little-endian; every checksum is XXH3-64 seeded with the log id.
 //
 // A segment is a sequence of frames and nothing else. Frame header, 64 bytes:
 //    0  u32 magic "NRDF"        4  u8  version      5  u8 codec        6  u16 flags

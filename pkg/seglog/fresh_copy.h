@@ -1,7 +1,7 @@
 #pragma once
 // Copying a file so that what was copied is on the disk and nothing of the old file is relied on:
-// the only answer to a failed sync, or to a page cache that outlived a process (storage format, "A
-// failed fsync"). Blocks.
+// the only answer to a failed sync, or to a page cache that outlived a process (README.md).
+// Blocks.
 #include <memory>
 #include <string>
 

@@ -443,6 +443,25 @@ TEST(FailedSync, ThenProcessRestartThenPowerCut_NothingPublishedIsLost) {
   }
 }
 
+TEST(FailedSync, OfTheFirstCommitAfterACleanOpenThenKilled_NextOpenDoesNotTrustTheFile) {
+  auto fs = new_disk();
+  {
+    auto log = open_log(*fs);
+    ASSERT_TRUE(append(*log, recs(1, 1, 3)));
+    ASSERT_TRUE(log->close());
+  }
+  {
+    auto log = open_log(*fs);
+    ASSERT_TRUE(log->open_report().clean);
+    fs->fail_call(FsCall::sync, 1, false, EIO, ".log");
+    ASSERT_FALSE(append(*log, recs(1, 4, 6)));  // taken back: the file looks as it was closed
+  }
+  fs->process_restart();
+  auto log = open_log(*fs);
+  EXPECT_FALSE(log->open_report().clean);
+  expect_content(*fs, *log, recs(1, 1, 3));
+}
+
 TEST(FailedSync, OfTheWatermarkFile_IsWrittenAnewAndIsNoReasonToLatch) {
   auto fs = new_disk();
   auto log = open_log(*fs);

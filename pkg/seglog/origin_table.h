@@ -1,6 +1,6 @@
 #pragma once
 // The origin table of one partition: per ingress WAL epoch, the highest sequence whose record is
-// committed here (storage format, "Exactly-once hand-off"). Pure.
+// committed here (docs/internals/partition-log.md, "Opening"). Pure.
 //
 // It is a function of the log: control frames set it, later frames advance it. It advances together
 // with the high watermark and never before. Rerouted frames and origin 0 never touch it.

@@ -1,6 +1,6 @@
 #pragma once
 // What recovery decides about the active segment, from nothing but the scan of its bytes and what
-// the `hwm` file says (storage format, "Recovery"). Pure.
+// the `hwm` file says (docs/internals/partition-log.md). Pure.
 //
 // Feed every item of a scan with verify_from = the persisted watermark (or 0 to judge all), then
 // finish(). Rules:

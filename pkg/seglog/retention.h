@@ -12,7 +12,7 @@ namespace narad::seglog {
 struct RetentionRule {
   UnixMillis now{0};
   std::int64_t retention_ms = 0;  // 0: keep for ever
-  bool trusted = false;           // whether the wall clock may judge (storage format, "Retention")
+  bool trusted = false;           // whether the wall clock may judge; if not, nothing expires
 };
 
 struct RetentionOutcome {
