@@ -8,16 +8,23 @@
 
 #include <array>
 #include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cstring>
 #include <future>
+#include <optional>
 
 #include <gtest/gtest.h>
 #include "pkg/base/text.h"
+#include "pkg/env/real/real_net.h"
 
 namespace narad {
 namespace {
 
-// A name server on loopback that knows one name and how to say no.
+// A name server on loopback that knows two names and how to say no.
 class NameServer {
  public:
   NameServer() {
@@ -50,7 +57,9 @@ class NameServer {
                           &from_size);
       if (n < 17) continue;
       auto size = static_cast<std::size_t>(n);
-      const bool known = std::memcmp(&packet[12], "\x04node\x04test", 10) == 0;
+      const bool node = std::memcmp(&packet[12], "\x04node\x04test", 10) == 0;
+      const bool loop = std::memcmp(&packet[12], "\x04loop\x04test", 10) == 0;
+      const bool known = node || loop;
       if (std::memcmp(&packet[12], "\x06silent", 7) == 0) continue;
       std::size_t question_end = 12;
       while (packet[question_end] != 0) question_end += packet[question_end] + 1u;
@@ -62,7 +71,9 @@ class NameServer {
       size = question_end;
       if (known && wants_a) {
         packet[7] = 1;
-        const unsigned char answer[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 10, 1, 2, 3};
+        unsigned char answer[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 10, 1, 2, 3};
+        const unsigned char loopback[] = {127, 0, 0, 1};
+        if (loop) std::memcpy(&answer[12], loopback, 4);
         std::memcpy(&packet[size], answer, sizeof answer);
         size += sizeof answer;
       }
@@ -135,6 +146,68 @@ TEST(Resolver, StopWithLookupsOut_DropsTheirAnswers) {
   resolver.stop();
   EXPECT_TRUE(alive.expired());
   resolver.resolve("node.test", [](auto) { ADD_FAILURE() << "answered after stop"; });
+}
+
+// ---- through the network door ------------------------------------------------------------------
+
+struct Connected {
+  std::optional<error_code> ec;
+  std::unique_ptr<Stream> stream;
+};
+
+StreamHandler into(Connected& result, asio::io_context& context) {
+  return asio::bind_executor(context, [&result](error_code ec, std::unique_ptr<Stream> stream) {
+    result.ec = ec;
+    result.stream = std::move(stream);
+  });
+}
+
+TEST(RealNetNames, KnownName_IsConnectedTo) {
+  NameServer server;
+  asio::io_context context;
+  RealNet net(context, using_server(server));
+  auto listener = net.listen(Endpoint{"127.0.0.1", 0});
+  ASSERT_TRUE(listener);
+  const auto port = listener.value()->local().port;
+  Connected result;
+  net.connect(Endpoint{"loop.test", port}, into(result, context));
+  context.run();  // kept alive by the lookup, though it runs elsewhere
+  ASSERT_TRUE(result.ec);
+  EXPECT_EQ(*result.ec, error_code());
+  ASSERT_TRUE(result.stream);
+  EXPECT_EQ(result.stream->peer(), (Endpoint{"127.0.0.1", port}));
+}
+
+TEST(RealNetNames, UnknownAndUnansweredNames_AreToldApart) {
+  NameServer server;
+  asio::io_context context;
+  RealNet net(context, using_server(server));
+  Connected unknown, silent;
+  net.connect(Endpoint{"other.test", 1}, into(unknown, context));
+  net.connect(Endpoint{"silent.test", 1}, into(silent, context));
+  context.run();
+  ASSERT_TRUE(unknown.ec && silent.ec);
+  EXPECT_EQ(*unknown.ec, asio::error::host_not_found);
+  EXPECT_EQ(*silent.ec, asio::error::host_not_found_try_again);
+}
+
+TEST(RealNetNames, CancelledDuringTheLookup_EndsAtOnceAndTheLateAnswerIsIgnored) {
+  NameServer server;
+  asio::io_context context;
+  auto options = using_server(server);
+  options.timeout_ms = 60'000;
+  RealNet net(context, options);
+  Connected result;
+  asio::cancellation_signal signal;
+  net.connect(Endpoint{"silent.test", 1},
+              asio::bind_cancellation_slot(signal.slot(), into(result, context)));
+  context.poll();
+  EXPECT_FALSE(result.ec);
+  signal.emit(asio::cancellation_type::terminal);
+  context.restart();
+  context.run();
+  ASSERT_TRUE(result.ec);
+  EXPECT_EQ(*result.ec, asio::error::operation_aborted);
 }
 
 }  // namespace
