@@ -96,10 +96,11 @@ bool Core::send_append(ReplicaId to, Progress& p, bool even_empty) {
   m.log_term = *previous_term;
   m.commit = commit_;
   m.entries = log_.slice(p.next(), log_.last(), options_.append_bytes_max);
-  if (m.entries.empty() && !even_empty) return false;
+  if (m.entries.empty() && !even_empty && p.commit_sent() >= commit_) return false;
   std::uint64_t bytes = 0;
   for (const Entry& e : m.entries) bytes += e.bytes();
   bool some = !m.entries.empty();
+  p.told_commit(commit_);
   p.sent(previous.plus(m.entries.size()), bytes);
   send(std::move(m));
   return some;
@@ -168,7 +169,6 @@ void Core::advance_commit() {
     uncommitted_bytes_ -= std::min(uncommitted_bytes_, log_.at(i).bytes());
   }
   commit_to(index);
-  send_all_appends(true);
   leave_if_removed();
 }
 

@@ -81,6 +81,7 @@ void Core::promote_if_ready() {
 // and lets the best of them stand at once.
 void Core::leave_if_removed() {
   if (is_voter() || members_.current_index() > commit_) return;
+  send_all_appends(true);  // the others learn that it is committed
   ReplicaId heir;
   Index best;
   for (ReplicaId voter : members_.voters()) {

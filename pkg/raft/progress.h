@@ -52,6 +52,10 @@ class Progress {
   // The snapshot is in place, or cannot be had: look for the matching position again.
   void leave_snapshot();
 
+  // The highest commit index it was told.
+  Index commit_sent() const { return commit_sent_; }
+  void told_commit(Index commit) { commit_sent_ = commit; }
+
   // Has answered anything since the last clear_active(), for check-quorum.
   bool active() const { return active_; }
   void mark_active() { active_ = true; }
@@ -74,6 +78,7 @@ class Progress {
   State state_ = State::probe;
   Index match_;
   Index next_;
+  Index commit_sent_;
   bool probe_sent_ = false;
   bool active_ = false;
   int beats_waiting_ = 0;  // heartbeats answered since anything outstanding moved
