@@ -18,17 +18,15 @@ void Core::on_append(const Message& m) {
   if (installing()) return;  // log and state are being replaced; the leader asks again
   if (contradicts_committed(m)) return;
   Message reply = reply_to(m, MessageKind::append_reply);
-  if (m.index < commit_) {
-    // An old message, or a leader that does not know yet how much is here.
-    reply.index = commit_;
-  } else if (!log_.matches(m.index, m.log_term)) {
+  // What is committed matches any leader's log, compacted here or not.
+  if (m.index >= commit_ && !log_.matches(m.index, m.log_term)) {
     reply.reject = true;
     reply.index = m.index;
     reply.hint = log_.last_at_or_below(m.index, m.log_term);
     reply.hint_term = *log_.term_at(reply.hint);
   } else {
     take_entries(m);
-    reply.index = m.index.plus(m.entries.size());
+    reply.index = std::max(commit_, m.index.plus(m.entries.size()));
     // Beyond the last entry sent, this log may still hold what the leader does not.
     commit_to(std::min(m.commit, reply.index));
   }
@@ -59,7 +57,7 @@ bool Core::contradicts_committed(const Message& m) {
 // newer one has brought.
 void Core::take_entries(const Message& m) {
   for (const Entry& e : m.entries) {
-    if (log_.matches(e.index, e.term)) continue;
+    if (e.index <= commit_ || log_.matches(e.index, e.term)) continue;
     if (e.index <= log_.last()) truncate_log(e.index);
     log_.append(e);
     if (e.kind == EntryKind::configuration) {
