@@ -4,15 +4,20 @@
 //
 // A connection serves one request at a time, in order. Per request: headers are parsed; `admit` (a
 // plain function) places the request and says how large its body may be; the body is read whole;
-// `handler` answers. What the server answers by itself, closing the connection: 400 malformed
-// (text), 413 body over the limit (JSON), 417, 431 headers
-// over the limit, 501 unknown transfer coding, 503 too many connections or buffered bytes. A
-// handler that throws is logged and answered 500.
+// `handler` answers. What the server answers by itself, closing the connection: 400 malformed or
+// not HTTP/1.x (text), 413 body over the limit (JSON), 417 an expectation other than 100-continue,
+// 431 headers over the limit, 501 unknown transfer coding, 503 too many connections or buffered
+// bytes. A handler that throws is logged and answered 500. A client over a time-out is cut off
+// without an answer, at most two ticks late (a tick is an eighth of the shortest time-out, a second
+// at most).
 //
 // Client gone: with Admission::cancel_when_gone the connection is watched while the handler runs,
 // and the handler is cancelled (operation_aborted from its co_await) when the peer closes or
-// resets; a half-close counts as gone. Without it the handler runs to its end and the answer is
-// dropped.
+// resets; a half-close counts as gone. A client that has already sent its next request is not
+// watched. Without it the handler runs to its end and the answer is dropped.
+//
+// stop() must have ended before the Server is destroyed, or its tasks must be gone (a killed node):
+// so a Server lives in a component, not in the frame of a task that may be destroyed suspended.
 #include <cstdint>
 #include <functional>
 #include <memory>
