@@ -1,6 +1,7 @@
 // Elections: pre-vote, votes, terms, and becoming leader or follower (Raft paper 5.2, 5.4.1; thesis
 // 4.2.3 and 9.6).
 #include "pkg/base/assert.h"
+#include "pkg/base/text.h"
 #include "pkg/raft/core.h"
 #include "pkg/raft/quorum.h"
 
@@ -73,7 +74,7 @@ void Core::count_votes() {
   }
   if (role_ == Role::pre_candidate) {
     campaign(false);
-  } else {
+  } else if (votes_.count(self()) != 0) {  // else once its own vote is durable
     become_leader();
   }
 }
@@ -172,8 +173,9 @@ bool Core::settle_term(const Message& m) {
   bool from_leader = m.kind == MessageKind::append || m.kind == MessageKind::heartbeat ||
                      m.kind == MessageKind::snapshot_chunk;
   if (!from_leader) return true;
-  if (role_ == Role::leader) {
-    stop("another replica leads the same term; a vote was lost from a disk");
+  if (leader_ != ReplicaId() && leader_ != m.from) {
+    stop(cat("replicas ", leader_, " and ", m.from, " both lead term ", term_,
+             "; some disk has lost a vote. Nothing was changed"));
     return false;
   }
   if (role_ != Role::follower || leader_ != m.from) become_follower(term_, m.from);

@@ -49,6 +49,8 @@ bool Core::contradicts_committed(const Message& m) {
   if (differs(m.index, m.log_term)) return complain(m.index);
   for (const Entry& e : m.entries) {
     if (differs(e.index, e.term)) return complain(e.index);
+    bool next = e.index == commit_.next();
+    if (next && e.term < *log_.term_at(commit_)) return complain(commit_);
   }
   return false;
 }
@@ -73,7 +75,7 @@ void Core::on_heartbeat(const Message& m) {
              log_.last(), "; its disk has lost entries. Nothing was changed"));
     return;
   }
-  commit_to(m.commit);
+  if (!installing()) commit_to(m.commit);
   Message reply = reply_to(m, MessageKind::heartbeat_reply);
   reply.round = m.round;
   reply.index = log_.last();

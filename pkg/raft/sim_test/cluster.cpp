@@ -16,6 +16,7 @@ Cluster::Cluster(std::uint64_t seed, Counters& counters)
   std::uint64_t size = sizes[rng_.below(10)];
   changes_members_ = rng_.below(3) != 0;
   crash_weight_ = rng_.below(3);
+  restless_ = rng_.below(3) == 0;
   draw_weather();
   std::vector<Member> members;
   for (std::uint64_t n = 1; n <= size; ++n) {

@@ -71,6 +71,7 @@ class Cluster {
   Finding act_members();
   Finding act_client();
   void partition();
+  Finding jump_clocks();
   void draw_weather();
   void join();
   void wipe();
@@ -104,6 +105,7 @@ class Cluster {
   std::uint64_t latency_max_ = 200;
   std::uint64_t crash_weight_ = 1;
   bool changes_members_ = false;
+  bool restless_ = false;  // clocks jump, and several replicas stand at once
 };
 
 }  // namespace narad::raft::simtest

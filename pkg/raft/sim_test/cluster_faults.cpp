@@ -12,6 +12,7 @@ constexpr std::uint64_t kNodes = 7;
 
 Cluster::Finding Cluster::act() {
   std::uint64_t dice = rng_.below(100);
+  if (restless_ && dice < 25) return jump_clocks();
   if (dice < 60) return act_client();
   if (dice < 85) return act_fault();
   return changes_members_ ? act_members() : act_client();
@@ -77,6 +78,19 @@ Cluster::Finding Cluster::act_fault() {
       if (l->core().transfer_leadership(id)) counters_.hit("transfer begun");
       return worked(l->core().self());
     }
+  }
+  return std::nullopt;
+}
+
+// Some processes were paused: all their ticks come at once.
+Cluster::Finding Cluster::jump_clocks() {
+  counters_.hit("clock jump");
+  for (std::uint64_t left = rng_.range(1, 4); left > 0; --left) {
+    ReplicaId id = pick();
+    Replica& r = *machines_.at(id).replica;
+    if (!r.up() || r.core().role() == Role::leader) continue;
+    for (std::uint64_t ticks = rng_.range(8, 25); ticks > 0; --ticks) r.core().tick();
+    if (Finding f = worked(id)) return f;
   }
   return std::nullopt;
 }
