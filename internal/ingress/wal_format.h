@@ -32,8 +32,8 @@ inline constexpr std::uint32_t kSegmentVersion = 1;
 inline constexpr std::size_t kSegmentHeaderBytes = 64;
 inline constexpr std::size_t kFrameHeaderBytes = 24;
 // A longer payload is damage; accept() refuses messages that would make one. It stays below what a
-// frame of a partition log holds (16 MiB), so that whatever is accepted can be handed over: a record
-// takes fewer bytes there than here.
+// frame of a partition log holds (16 MiB), so that whatever is accepted can be handed over: a
+// record takes fewer bytes there than here.
 inline constexpr std::size_t kFramePayloadBytesMax = (16u << 20) - (4u << 10);
 // u64, four one-byte varints, i64, empty strings: no payload is shorter.
 inline constexpr std::size_t kFramePayloadBytesMin = 8 + 1 + 1 + 1 + 8 + 1 + 1;

@@ -200,8 +200,10 @@ Task<void> App::main() {
     if (world_.machine_.boots() == 1) clients_.spawn("script", script());
     co_return;
   }
-  for (std::uint32_t i = 0; i < world_.knobs_.producers; ++i) clients_.spawn("producer", producer(i));
-  for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i) clients_.spawn("consumer", consumer(i));
+  for (std::uint32_t i = 0; i < world_.knobs_.producers; ++i)
+    clients_.spawn("producer", producer(i));
+  for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i)
+    clients_.spawn("consumer", consumer(i));
   clients_.spawn("administrator", administrator());
 }
 

@@ -45,7 +45,7 @@ struct Include {
 };
 std::vector<Include> includes_of(std::string_view cpp);
 
-bool is_cpp(std::string_view path);   // .h or .cpp
+bool is_cpp(std::string_view path);  // .h or .cpp
 // x_test.cpp, and the headers that only tests include: test_x.h, x_testing.h, x_for_test.h.
 bool is_test(std::string_view path);
 std::string_view directory_of(std::string_view path);
