@@ -142,7 +142,7 @@ int run_single(const Arguments& a) {
     plan = std::move(parsed.value());
   }
   sim::RunWish wish;
-  wish.trace_lines = a.trace ? 4000 : 0;
+  wish.trace_lines = a.trace ? 20000 : 0;
   const simtest::RunResult r = simtest::run(plan, wish, a.defect, a.echo);
   for (const std::string& line : r.outcome.trace_lines) std::printf("  %s\n", line.c_str());
   std::printf("%s%s\n", sim::plan_text(plan).c_str(), r.options.c_str());

@@ -16,6 +16,8 @@ struct Dispatcher::State {
   Task<void> read(ReadRequest request);
   Task<void> send(Send send);
   Task<void> confirm(ConfirmGone question);
+  // What the plan wants to read, if the source has it.
+  std::optional<ReadRequest> readable() const;
   void act();
   void poke() {
     dirty = true;
@@ -98,9 +100,7 @@ Task<void> Dispatcher::State::run() {
     if (!plan) plan.emplace(o.plan, source.checkpoint());
     dirty = false;
     const Nanos now = env.clock.mono();
-    const auto request = plan->read_next();
-    const bool more = request && request->from < source.durable_end();
-    if (more && now >= read_again) {
+    if (const auto request = readable(); request && now >= read_again) {
       co_await read(*request);
       if (stopping) break;
       act();
@@ -108,6 +108,9 @@ Task<void> Dispatcher::State::run() {
       continue;
     }
     act();
+    // Acting may ask for messages that were given up for want of memory: look again.
+    const bool more = readable().has_value();
+    if (more && env.clock.mono() >= read_again) continue;
     std::optional<Nanos> at = plan->wake_at();
     if (more && (!at || read_again < *at)) at = read_again;
     if (dirty) continue;
@@ -117,6 +120,12 @@ Task<void> Dispatcher::State::run() {
       co_await wake.wait();
     }
   }
+}
+
+std::optional<ReadRequest> Dispatcher::State::readable() const {
+  auto request = plan->read_next();
+  if (request && request->from >= source.durable_end()) request.reset();
+  return request;
 }
 
 Task<void> Dispatcher::State::read(ReadRequest request) {

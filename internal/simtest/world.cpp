@@ -9,6 +9,7 @@
 #include "pkg/async/timeout.h"
 #include "pkg/base/assert.h"
 #include "pkg/sim/machine.h"
+#include "pkg/sqlite/database.h"
 
 namespace narad::simtest {
 namespace {
@@ -128,6 +129,7 @@ class App {
   bool ready() const { return ready_; }
   bool stopped() const { return stopped_; }
   void stop_cleanly();
+  std::string describe();
   void start_drain();
   void start_read_back();
 
@@ -493,6 +495,22 @@ Task<void> App::read_everything() {
   ++world_.read_backs_done_;
 }
 
+// Where the node stands, for the report of a run that stalls.
+std::string App::describe() {
+  const auto plan = node_.dispatch_stats();
+  std::string text = cat("; dispatch: checkpoint ", plan.checkpoint, ", unsettled ", plan.unsettled,
+                         ", in flight ", plan.in_flight, ", failing ", plan.failing,
+                         ", failed batches ", plan.failed_batches);
+  const auto wal = node_.ingress().stats();
+  text += cat("; ingress: ", ingress::to_string(wal.state), " ", wal.reason);
+  for (const auto& partition : node_.partitions().open_now()) {
+    if (partition->log->latched()) {
+      text += cat("; ", to_string(partition->id), " latched: ", partition->log->latched_text());
+    }
+  }
+  return text;
+}
+
 void App::stop_cleanly() {
   struct Stop {
     static Task<void> run(App& app) {
@@ -516,6 +534,9 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       net_(sim_),
       knobs_(scripted_ ? script_knobs() : draw_knobs(sim_, defect)),
       machine_(sim_, net_, 0, "n0") {
+  // SQLite's generator is one for the process: it starts anew with every run.
+  sim::Rng sqlite_random = sim_.stream("sqlite");
+  sqlite::reseed_randomness(sqlite_random);
   sim_.set_tracing(wish.trace_lines);
   sim_.set_recording(wish.record);
   machine_.log().set_echo(echo_log);
@@ -598,6 +619,8 @@ bool World::settle(const char* what, const std::function<bool()>& done) {
     why += "; the machine is down";
   else if (!machine_.component<App>().ready())
     why += "; the node is not ready";
+  else
+    why += machine_.component<App>().describe();
   if (const auto& exit = machine_.last_exit())
     why += cat("; last exit ", exit->code, " (", exit->why, ")");
   oracle_.violation(why);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 namespace narad::simtest {
 namespace {
 
@@ -31,6 +35,21 @@ TEST(World, SameSeed_RepeatsEventForEvent) {
   std::uint64_t events = 0;
   EXPECT_EQ(sim::compare_runs(plan_of(77), scenario, &events), "");
   EXPECT_GT(events, 1000u);
+}
+
+// Every plan that once broke a promise (testdata/sim, with a sentence in its README).
+TEST(FoundPlans, OfTheSingleNode_StayFixed) {
+  int plans = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("testdata/sim")) {
+    if (entry.path().extension() != ".plan") continue;
+    std::ifstream in(entry.path());
+    auto plan = sim::parse_plan(std::string(std::istreambuf_iterator<char>(in), {}));
+    ASSERT_TRUE(plan) << entry.path() << ": " << plan.error().text();
+    if (plan.value().scenario != "single-node") continue;
+    ++plans;
+    EXPECT_EQ(run(plan.value()).outcome.violation, "") << entry.path();
+  }
+  EXPECT_GE(plans, 2);
 }
 
 // Teeth: each planted bug is found within a small part of the seeds that CI runs.
