@@ -420,6 +420,29 @@ TEST(RaftPaper, T423_RemovedReplica_DisturbsNobody) {
   EXPECT_EQ(g[1].term(), term);
 }
 
+TEST(RaftPaper, T423_VoteRequestWhileTheLeaderIsHeard_IsNotEvenAnswered) {
+  for (MessageKind kind : {MessageKind::vote, MessageKind::pre_vote}) {
+    Group g({1, 2, 3});
+    g.elect(1);
+    g.tick(1), g.deliver();
+    for (std::uint64_t n : {1, 2}) {
+      ASSERT_TRUE(g.step(vote_request(3, n, 9, 5, 1, kind)).has_value());
+      EXPECT_TRUE(g.network.empty());
+      EXPECT_EQ(g[n].term(), Term(1));
+    }
+    g.tick(2, 10);  // the leader is silent
+    EXPECT_FALSE(answer(g, vote_request(3, 2, 9, 5, 1, kind)).reject);
+  }
+}
+
+TEST(RaftPaper, T423_VoteRequestOfATransfer_IsHeededAtOnce) {
+  Group g({1, 2, 3});
+  g.elect(1);
+  Message m = vote_request(3, 2, 2, 5, 1);
+  m.force = true;
+  EXPECT_FALSE(answer(g, m).reject);
+}
+
 // ---- thesis 3.10, 6.2, 6.4, 9.6
 // ---------------------------------------------------------------------
 
