@@ -38,6 +38,8 @@ ReplicaId Cluster::add_machine(const std::string& node, StartState first) {
   o.append_bytes_max = rng_.range(40, 400);
   o.inflight_bytes_max = rng_.range(100, 2000);
   o.inflight_messages_max = rng_.range(1, 8);
+  // Small: what piles up without a majority must go through within the liveness bound later.
+  o.uncommitted_bytes_max = rng_.range(2'000, 20'000);
   o.apply_bytes_max = rng_.range(40, 400);
   o.chunk_bytes = rng_.range(7, 60);
   o.caught_up_entries = rng_.below(6);

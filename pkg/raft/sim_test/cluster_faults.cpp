@@ -35,7 +35,10 @@ Cluster::Finding Cluster::act_client() {
       text.append(rng_.below(60), '.');
       Payload payload = payload_of(text);
       Result<ProposalId> p = r.core().propose(payload);
-      if (!p) break;
+      if (!p) {
+        counters_.hit(cat("proposal refused: ", to_string(p.error().code())));
+        break;
+      }
       const Entry as{p.value().index, p.value().term, EntryKind::command, payload};
       r.proposed[p.value()] = digest(as);
     }

@@ -29,7 +29,7 @@ Oracle::Finding Oracle::looked_at(const Core& core) {
     Index& checked = complete_.try_emplace(core.term(), log.base()).first->second;
     for (Index i = std::max(checked, log.base()).next(); i <= committed(); i = i.next()) {
       const Committed& c = committed_[i.value() - 1];
-      if (c.term > core.term()) break;  // it has been deposed and does not know
+      if (c.committed_in > core.term()) break;  // it was deposed before, and does not know
       if (log.term_at(i) != c.term) {
         return cat("leader completeness: leader ", core.self(), " of term ", core.term(),
                    " lacks committed entry ", c.term, "/", i);
@@ -57,10 +57,10 @@ Oracle::Finding Oracle::in_log(const Entry& e, Term previous) {
   return std::nullopt;
 }
 
-Oracle::Finding Oracle::applied(ReplicaId who, const Entry& e, std::uint64_t state) {
+Oracle::Finding Oracle::applied(ReplicaId who, Term now, const Entry& e, std::uint64_t state) {
   if (e.index > committed().next()) return cat("replica ", who, " applied ", e.index, " too early");
   if (e.index == committed().next()) {
-    committed_.push_back({e.term, digest(e), state});
+    committed_.push_back({e.term, now, digest(e), state});
     return std::nullopt;
   }
   const Committed& c = committed_[e.index.value() - 1];

@@ -24,8 +24,8 @@ class Oracle {
   // A replica's log holds this entry, stored or not. Checks log matching: (index, term) determines
   // the entry and the term before it.
   Finding in_log(const Entry& e, Term previous);
-  // A replica applied `e`, its state is now `state`.
-  Finding applied(ReplicaId who, const Entry& e, std::uint64_t state);
+  // A replica, itself in term `now`, applied `e`; its state is now `state`.
+  Finding applied(ReplicaId who, Term now, const Entry& e, std::uint64_t state);
   // A replica took over a snapshot.
   Finding installed(ReplicaId who, Index index, std::uint64_t state) const;
   // A proposal was answered as done.
@@ -38,6 +38,7 @@ class Oracle {
  private:
   struct Committed {
     Term term;
+    Term committed_in;  // at the latest: the term of who applied it first
     std::uint64_t digest;
     std::uint64_t state;
   };

@@ -134,7 +134,7 @@ Replica::Finding Replica::apply(const std::vector<Entry>& entries) {
     if (e.index != applied_.next()) return cat("replica ", options_.self, " skips to ", e.index);
     state_ = fold(state_, e);
     applied_ = e.index;
-    if (Finding f = oracle_.applied(options_.self, e, state_)) return f;
+    if (Finding f = oracle_.applied(options_.self, core_->term(), e, state_)) return f;
     auto own = proposed.find({e.index, e.term});
     if (own == proposed.end()) continue;
     counters_.hit("proposal done");
