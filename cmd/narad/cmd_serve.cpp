@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -41,7 +43,11 @@ Result<std::string> read_config_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) return Error(Errc::invalid_argument, cat("config: cannot read ", path));
+  if (!in) {
+    const int reason = errno;
+    return Error(Errc::invalid_argument,
+                 cat("config: cannot read ", path, ": ", std::strerror(reason)));
+  }
   return text.str();
 }
 

@@ -122,6 +122,28 @@ Result<Disk> identify_disk(FileSystem& fs, Random& random, const std::string& pa
   return disk;
 }
 
+// A metastore that was emptied knows no topic: every directory would look like a leftover, every
+// record of the ingress WAL like one of a deleted topic. It is made before the first of either.
+Result<void> check_metastore_is_there(FileSystem& fs, const DataDir& dir) {
+  NARAD_TRY(auto stores, fs.list(dir.metastore_path()));
+  if (!stores.empty()) return ok();
+  std::string witness;
+  NARAD_TRY(auto wal, fs.list(dir.ingress_path()));
+  if (!wal.empty()) witness = join_path(dir.ingress_path(), wal.front());
+  for (const Disk& disk : dir.disks()) {
+    if (!disk.missing.empty()) continue;
+    NARAD_TRY(auto topics, fs.list(join_path(disk.path, "topics")));
+    if (!topics.empty()) witness = join_path(join_path(disk.path, "topics"), topics.front());
+  }
+  if (witness.empty()) return ok();
+  return Error(Errc::data_loss,
+               cat(dir.metastore_path(), " is empty, but there is data (", witness,
+                   "). Without its "
+                   "metadata nobody can tell what is still wanted, so nothing is touched: restore "
+                   "the metastore directory from a backup, or move the data away and start with an "
+                   "empty data directory."));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DataDir>> DataDir::open(FileSystem& fs, Random& random, UnixMillis now,
@@ -213,6 +235,7 @@ Result<std::unique_ptr<DataDir>> DataDir::open(FileSystem& fs, Random& random, U
   }
   NARAD_TRY(make_directories(fs, dir->ingress_path()));
   NARAD_TRY(make_directories(fs, dir->metastore_path()));
+  NARAD_TRY(check_metastore_is_there(fs, *dir));
   return dir;
 }
 

@@ -94,6 +94,22 @@ TEST_F(DataDirTest, MissingIdentityBesideData_IsNotGuessed) {
   EXPECT_EQ(dir.error().code(), Errc::data_loss);
 }
 
+TEST_F(DataDirTest, EmptiedMetastoreBesideData_IsRefused) {
+  ASSERT_TRUE(open(options()));
+  EXPECT_TRUE(open(options())) << "nothing is stored yet: an empty metastore is the first start";
+  for (const char* data : {"/data/topics/orders", "/data/ingress/00000000000000000001.wal"}) {
+    ASSERT_TRUE(fs.mkdir(data));
+    auto dir = open(options());
+    ASSERT_FALSE(dir) << data;
+    EXPECT_EQ(dir.error().code(), Errc::data_loss);
+    EXPECT_NE(dir.error().text().find(data), std::string::npos) << dir.error().text();
+    ASSERT_TRUE(fs.rmdir(data));
+  }
+  write("/data/metastore/CURRENT", "something");
+  ASSERT_TRUE(fs.mkdir("/data/topics/orders"));
+  EXPECT_TRUE(open(options()));
+}
+
 TEST_F(DataDirTest, SecondDiskOfAnotherNode_IsReportedMissing) {
   auto o = options();
   o.more_dirs = {"/disk2"};
