@@ -285,9 +285,11 @@ Task<std::size_t> Partitions::close_idle() {
   for (auto& partition : open_now()) {
     const auto idle = [&] {
       auto it = open_.find(partition->id);
-      return it != open_.end() && it->second == partition && partition->pins == 0 &&
-             env_.clock.mono() - partition->last_used >= options_.idle_close &&
-             partition->delivery->stats().in_flight == 0;
+      if (it == open_.end() || it->second != partition || partition->pins != 0) return false;
+      if (env_.clock.mono() - partition->last_used < options_.idle_close) return false;
+      // Closing forgets leases, and acks that the disk has not taken yet.
+      const auto stats = partition->delivery->stats();
+      return stats.in_flight == 0 && stats.unsaved_acks == 0;
     };
     if (!idle()) continue;
     auto slot = topic_slot(partition->id.topic);

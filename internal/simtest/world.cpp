@@ -117,7 +117,6 @@ class World {
   bool clean_stop_ = false;
   int read_backs_done_ = 0;
   bool drained_ = false;
-  std::uint64_t rerouted_ = 0;
   sim::Machine machine_;
 };
 
@@ -490,7 +489,7 @@ Task<void> App::read_everything() {
       world_.oracle_.log_read(log, oldest, hwm, records);
     }
     world_.oracle_.topic_read(row->topic.name, row->topic.incarnation, world_.sim_.now(),
-                              world_.rerouted_ + node_.dispatch_stats().rerouted > 0);
+                              world_.knobs_.reroutes);
   }
   ++world_.read_backs_done_;
 }
@@ -680,7 +679,7 @@ RunResult World::run() {
         return ready() && machine_.component<App>().node().dispatch_stats().unsettled == 0 &&
                machine_.component<App>().node().ingress().is_open();
       })) {
-    rerouted_ += machine_.component<App>().node().dispatch_stats().rerouted;
+    reach_.hit("rerouted", machine_.component<App>().node().dispatch_stats().rerouted);
     machine_.component<App>().start_drain();
     settle("consuming everything", [&] { return drained_; });
     phase_ = Phase::read_back;
