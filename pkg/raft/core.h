@@ -238,7 +238,6 @@ class Core {
   struct Transfer {
     ReplicaId target;
     int elapsed = 0;
-    bool asked = false;
   };
   std::optional<Transfer> transfer_;
   std::deque<ProposalId> proposals_;  // own, not yet handed out
