@@ -317,6 +317,26 @@ TEST(FailedCommit, WriteFailsAfterAShortOne_IsTakenBackAndTheNextOneTakesItsOffs
   EXPECT_EQ(log->stats().failed_commits, 1u);
 }
 
+TEST(FailedCommit, TakenBackRightBeforeARoll_LeavesNothingInTheSealedSegmentAfterAPowerCut) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    auto fs = new_disk(seed);
+    auto log = open_log(*fs, small());
+    ASSERT_TRUE(append(*log, recs(1, 1, 3)));
+    fs->faults.short_write = sim::kAlways;
+    fs->fail_call(FsCall::pwrite, 3, false, EIO, ".log");
+    ASSERT_FALSE(append(*log, recs(1, 4, 9)));
+    fs->faults.short_write = 0;
+    const std::uint64_t bytes = log->view()->active.bytes;
+    ASSERT_TRUE(append(*log, recs(1, 4, 9, 300)));  // rolls
+    ASSERT_EQ(log->view()->segments(), 2u);
+    log.reset();
+    fs->power_cycle();
+    EXPECT_EQ(fs->stat(file_path(Offset(0))).value().size, bytes) << "seed " << seed;
+    log = open_log(*fs, small());
+    EXPECT_EQ(log->hwm(), Offset(9));
+  }
+}
+
 TEST(FailedCommit, DiskFull_RefusesAndRecoversByItselfWhenSpaceReturns) {
   auto fs = new_disk();
   auto log = open_log(*fs);
