@@ -9,6 +9,9 @@
 namespace narad::node {
 namespace {
 
+// How long a consume that has found messages goes on to fill its answer from other partitions.
+constexpr Nanos kFillTime = std::chrono::milliseconds(10);
+
 // A lease that cannot be live because its partition has nothing out: what release 2.x answers.
 Error stale_handle() { return Error(Errc::gone, "receipt handle is not a live lease"); }
 
@@ -168,7 +171,10 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_once(
   }
   std::optional<Error> trouble;
   std::vector<api::LeasedMessage> messages;
+  Nanos first_lease{0};
   for (std::uint32_t i = 0; i < looks; ++i) {
+    // The leases of what was found run already: a slow disk elsewhere must not eat them up.
+    if (!messages.empty() && env_.clock.mono() - first_lease > kFillTime) break;
     const std::uint32_t p = (begin + i) % count;
     const Assignment& assignment = topic->assignments[p];
     if (!assignment.used || assignment.owner_node != node_id_) continue;
@@ -179,6 +185,7 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_once(
       trouble = part.error();
       continue;
     }
+    if (messages.empty()) first_lease = env_.clock.mono();
     std::move(part.value().begin(), part.value().end(), std::back_inserter(messages));
     if (messages.size() >= request.max) break;
   }

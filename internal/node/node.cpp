@@ -24,6 +24,7 @@ struct Node::Impl {
         config(std::move(c)),
         options(std::move(o)),
         clock(e.clock.mono(), e.clock.wall()),
+        stop_ended(e),
         tasks(e) {
     metrics::declare_narad_metrics(registry);
   }
@@ -49,6 +50,7 @@ struct Node::Impl {
   bool ready = false;
   bool shutting_down = false;
   bool stopped = false;
+  Event stop_ended;
   std::uint64_t quarantined = 0;
 
   std::unique_ptr<DataDir> data;
@@ -356,13 +358,17 @@ Task<void> Node::Impl::metrics_loop() {
 }
 
 Task<void> Node::Impl::stop() {
-  if (stopped) co_return;
+  if (shutting_down) {  // somebody else stops it: wait for that
+    while (!stopped) co_await stop_ended.wait();
+    co_return;
+  }
   shutting_down = true;
   NARAD_LOG_INFO(env.log, "node stopping");
   if (server) co_await server->stop(config.http.shutdown_grace);
   co_await tasks.stop();
   co_await close_parts();
   stopped = true;
+  stop_ended.notify_all();
   NARAD_LOG_INFO(env.log, "node stopped");
 }
 

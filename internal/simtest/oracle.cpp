@@ -85,22 +85,23 @@ void Oracle::seen(const LogName& log, const StoredRecord& record) {
   ++counts_.read;
 }
 
-void Oracle::delivered(const LogName& log, const StoredRecord& record, int boot, Nanos now,
-                       Nanos visibility) {
+void Oracle::delivered(const LogName& log, const StoredRecord& record, int boot, Nanos asked,
+                       Nanos now, Nanos visibility) {
   seen(log, record);
   Position& p = logs_[log][record.offset];
   const std::string where = cat(name_of(log), " offset ", record.offset);
   if (p.ack_durable) violation(cat(where, " was delivered although its ack was on disk"));
   if (p.acked && p.lease_boot == boot) violation(cat(where, " was delivered after it was acked"));
   if (!p.acked && p.lease_boot == boot && now < p.lease_until) {
-    violation(cat(where, " was delivered while another lease was live"));
+    violation(cat(where, " was delivered while another lease was live for ",
+                  format_duration(p.lease_until - now)));
   }
   ++counts_.delivered;
   if (p.delivered) ++counts_.redelivered;
   p.delivered = true;
   p.acked = false;
   p.lease_boot = boot;
-  p.lease_until = now + visibility;
+  p.lease_until = asked + visibility;
 }
 
 void Oracle::acked(const LogName& log, Offset offset, int boot) {

@@ -41,7 +41,8 @@ class Oracle {
   void seen(const LogName& log, const StoredRecord& record);
 
   // ---- consume. `boot`: number of the node's present life; its leases die with it.
-  void delivered(const LogName& log, const StoredRecord& record, int boot, Nanos now,
+  // Between `asked` and `now` (mono clock of that life) it was leased for `visibility`.
+  void delivered(const LogName& log, const StoredRecord& record, int boot, Nanos asked, Nanos now,
                  Nanos visibility);
   void acked(const LogName& log, Offset offset, int boot);
   void nacked(const LogName& log, Offset offset);

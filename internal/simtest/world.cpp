@@ -278,6 +278,7 @@ Task<bool> App::consume_some(Rng& random, bool drain) {
   if (!drain && random.below(4) == 0) {
     request.partition = PartitionId(static_cast<std::uint32_t>(random.below(topic.partitions)));
   }
+  const Nanos asked = env_.clock.mono();  // every lease it answers with was taken after this
   auto got = co_await broker.consume(std::move(request));
   if (!got) {
     world_.reach_.hit("consume error");
@@ -287,8 +288,7 @@ Task<bool> App::consume_some(Rng& random, bool drain) {
   const Nanos visibility = std::chrono::milliseconds(topic.visibility_timeout_ms);
   for (const auto& message : got.value()) {
     const LogName log{{topic.name, message.handle.partition}, topic.incarnation};
-    // A little less than the real visibility: the clock has gone on since the lease was taken.
-    world_.oracle_.delivered(log, message.record, boot, env_.clock.mono(), visibility - 3500ms);
+    world_.oracle_.delivered(log, message.record, boot, asked, env_.clock.mono(), visibility);
   }
   for (const auto& message : got.value()) {
     const LogName log{{topic.name, message.handle.partition}, topic.incarnation};
@@ -303,10 +303,10 @@ Task<bool> App::consume_some(Rng& random, bool drain) {
       if (r) world_.oracle_.nacked(log, message.handle.offset);
       world_.reach_.hit("nack");
     } else if (dice < 92) {
+      const Nanos extended = env_.clock.mono();
       auto r =
           co_await broker.settle(topic.name, topic.incarnation, message.handle, SettleMode::extend);
-      if (r)
-        world_.oracle_.extended(log, message.handle.offset, env_.clock.mono(), visibility - 3500ms);
+      if (r) world_.oracle_.extended(log, message.handle.offset, extended, visibility);
     } else {
       world_.reach_.hit("lease left to expire");
     }
@@ -360,12 +360,13 @@ Task<void> App::script() {
     request.topic = name;
     request.incarnation = topic.incarnation;
     request.max = 12;
+    const Nanos asked = env_.clock.mono();
     auto got = co_await broker.consume(request);
     if (!got) co_return;
     const int boot = world_.machine_.boots();
     for (const auto& m : got.value()) {
-      oracle.delivered({{name, m.handle.partition}, topic.incarnation}, m.record, boot,
-                       env_.clock.mono(), 1500ms);
+      oracle.delivered({{name, m.handle.partition}, topic.incarnation}, m.record, boot, asked,
+                       env_.clock.mono(), 5s);
     }
     // The last first, and one never: parked acks, then a frontier that jumps.
     for (std::size_t i = got.value().size(); i-- > 1;) {
