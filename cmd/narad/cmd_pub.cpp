@@ -1,7 +1,5 @@
-#include <fstream>
-#include <sstream>
-
 #include "cmd/narad/commands.h"
+#include "cmd/narad/file.h"
 #include "cmd/narad/format.h"
 #include "cmd/narad/session.h"
 #include "pkg/base/text.h"
@@ -14,12 +12,7 @@ constexpr std::size_t kInputBytesMax = std::size_t{64} << 20;
 
 Result<std::string> read_message(const Session& s) {
   if (std::string path = s.args.text("file"); !path.empty()) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error::system(errno, cat("read ", path));
-    std::ostringstream text;
-    text << in.rdbuf();
-    if (in.bad() || text.bad()) return Error(Errc::unavailable, cat("read ", path, " failed"));
-    return text.str();
+    return read_whole(path, kInputBytesMax);
   }
   if (s.args.operand_count() > 1 && s.args.operand(1) != "-") return s.args.operand(1);
   return s.terminal.read_all(kInputBytesMax);

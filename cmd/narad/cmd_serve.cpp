@@ -3,12 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "cmd/narad/commands.h"
+#include "cmd/narad/file.h"
 #include "cmd/narad/session.h"
 #include "internal/node/node.h"
 #include "pkg/async/task_group.h"
@@ -20,6 +16,8 @@ extern char** environ;
 
 namespace narad::cli {
 namespace {
+
+constexpr std::size_t kConfigBytesMax = 1 << 20;
 
 LogLevel level_of(std::string_view name) {
   if (name == "debug") return LogLevel::debug;
@@ -39,18 +37,6 @@ std::map<std::string, std::string> narad_variables() {
   return variables;
 }
 
-Result<std::string> read_config_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) {
-    const int reason = errno;
-    return Error(Errc::invalid_argument,
-                 cat("config: cannot read ", path, ": ", std::strerror(reason)));
-  }
-  return text.str();
-}
-
 // The layers that do not change while the process runs; the file is read again on SIGHUP.
 struct Layers {
   std::string config_path;
@@ -59,7 +45,9 @@ struct Layers {
   Result<Config> load() const {
     ConfigInput all = input;
     if (!config_path.empty()) {
-      NARAD_TRY(all.file_text, read_config_file(config_path));
+      auto text = read_whole(config_path, kConfigBytesMax);
+      if (!text) return text.error().with_context("config");
+      all.file_text = std::move(text).value();
       all.file_name = config_path;
     }
     return load_config(all);

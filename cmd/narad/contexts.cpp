@@ -7,9 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "cmd/narad/file.h"
 #include "cmd/narad/terminal.h"
 #include "pkg/base/text.h"
 #include "pkg/json/document.h"
@@ -19,6 +18,7 @@
 namespace narad::cli {
 namespace {
 
+constexpr std::size_t kStoreBytesMax = 1 << 20;
 constexpr std::string_view kDefaultServer = "http://127.0.0.1:7942";
 
 Result<void> write_private(const std::string& path, std::string_view text) {
@@ -98,15 +98,13 @@ Result<ContextStore> decode_contexts(std::string text) {
 }
 
 Result<ContextStore> load_contexts(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    int why = errno;
+  auto text = read_whole(path, kStoreBytesMax);
+  if (!text) {
+    int why = text.error().os_errno();
     if (why == ENOENT || why == ENOTDIR) return ContextStore{};
-    return Error::system(why, cat("read ", path));
+    return text.error();
   }
-  std::ostringstream text;
-  text << in.rdbuf();
-  auto store = decode_contexts(text.str());
+  auto store = decode_contexts(std::move(text).value());
   if (!store) return store.error().with_context(path);
   return store;
 }

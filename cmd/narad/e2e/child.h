@@ -27,7 +27,7 @@ struct Exit {
 
 class Child {
  public:
-  Child(std::vector<std::string> argv, ChildOptions options = {});
+  explicit Child(std::vector<std::string> argv, ChildOptions options = {});
   Child(const Child&) = delete;
   ~Child();
 
