@@ -42,8 +42,9 @@ class Node {
   // the text says what to do.
   Task<Result<void>> start();
 
-  // Stops accepting, lets requests finish within http.shutdown_grace, hands over what it can, closes
-  // everything cleanly. May be called again, also while it runs. REQUIRES: start() has answered.
+  // Stops accepting, lets requests finish within http.shutdown_grace, hands over what it can,
+  // closes everything cleanly. May be called again, also while it runs. REQUIRES: start() has
+  // answered.
   Task<void> stop();
 
   // REQUIRES: start() answered ok.

@@ -35,7 +35,8 @@ Partitions::Partitions(Env& env, PartitionsOptions options, const DataDir& data,
       data_(data),
       metastore_(metastore),
       read_ahead_(std::make_shared<delivery::ReadAheadBudget>(options_.read_ahead_bytes)),
-      cache_(std::make_shared<CacheBudget>(options_.cache_bytes)) {}
+      cache_(std::make_shared<CacheBudget>(options_.cache_bytes)),
+      shield_(env) {}
 
 Partitions::~Partitions() = default;
 
@@ -84,6 +85,12 @@ Task<Result<Pin>> Partitions::open(TopicPartition id, Incarnation incarnation, O
     co_return Pin(it->second, env_.clock);
   }
   NARAD_CO_TRY(check(id, incarnation));
+  Task<Result<Pin>> opening = open_now_or_wait(std::move(id), incarnation, purpose);
+  co_return co_await shield_.run("open partition", std::move(opening));
+}
+
+Task<Result<Pin>> Partitions::open_now_or_wait(TopicPartition id, Incarnation incarnation,
+                                               OpenFor purpose) {
   auto slot = topic_slot(id.topic);
   auto guard = co_await slot->lock.lock();
   // Somebody else may have opened it, or deleted the topic, while we waited.
@@ -207,6 +214,11 @@ Task<void> Partitions::close(std::shared_ptr<OpenPartition> partition) {
 }
 
 Task<Result<void>> Partitions::remove_topic(std::string topic, Incarnation incarnation) {
+  Task<Result<void>> removal = remove_whole_topic(std::move(topic), incarnation);
+  co_return co_await shield_.run("remove topic", std::move(removal));
+}
+
+Task<Result<void>> Partitions::remove_whole_topic(std::string topic, Incarnation incarnation) {
   auto slot = topic_slot(topic);
   auto guard = co_await slot->lock.lock();
   std::vector<std::shared_ptr<OpenPartition>> doomed;
@@ -279,31 +291,38 @@ Task<Result<seglog::RetentionOutcome>> Partitions::retain(TopicPartition id, Ass
   co_return co_await blocking(env_, "cold retention", std::move(job));
 }
 
+bool Partitions::is_idle(const OpenPartition& partition) const {
+  auto it = open_.find(partition.id);
+  if (it == open_.end() || it->second.get() != &partition || partition.pins != 0) return false;
+  if (env_.clock.mono() - partition.last_used < options_.idle_close) return false;
+  // Closing forgets leases, and acks that the disk has not taken yet.
+  const auto stats = partition.delivery->stats();
+  return stats.in_flight == 0 && stats.unsaved_acks == 0;
+}
+
+Task<bool> Partitions::close_if_idle(std::shared_ptr<OpenPartition> partition) {
+  auto slot = topic_slot(partition->id.topic);
+  auto guard = co_await slot->lock.lock();
+  if (!is_idle(*partition)) co_return false;
+  open_.erase(partition->id);  // nobody finds it any more; opening it again waits for the lock
+  co_await close(partition);
+  co_return true;
+}
+
 Task<std::size_t> Partitions::close_idle() {
   if (options_.idle_close <= Nanos(0)) co_return 0;
   std::size_t closed = 0;
   for (auto& partition : open_now()) {
-    const auto idle = [&] {
-      auto it = open_.find(partition->id);
-      if (it == open_.end() || it->second != partition || partition->pins != 0) return false;
-      if (env_.clock.mono() - partition->last_used < options_.idle_close) return false;
-      // Closing forgets leases, and acks that the disk has not taken yet.
-      const auto stats = partition->delivery->stats();
-      return stats.in_flight == 0 && stats.unsaved_acks == 0;
-    };
-    if (!idle()) continue;
-    auto slot = topic_slot(partition->id.topic);
-    auto guard = co_await slot->lock.lock();
-    if (!idle()) continue;
-    open_.erase(partition->id);  // nobody finds it any more; opening it again waits for the lock
-    co_await close(partition);
-    ++closed;
+    if (!is_idle(*partition)) continue;
+    Task<bool> closing = close_if_idle(partition);
+    closed += co_await shield_.run("close idle partition", std::move(closing)) ? 1 : 0;
   }
   co_return closed;
 }
 
 Task<void> Partitions::close_all() {
   closing_ = true;
+  co_await shield_.drain();
   while (!open_.empty()) {
     auto partition = open_.begin()->second;
     auto slot = topic_slot(partition->id.topic);

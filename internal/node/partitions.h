@@ -4,7 +4,7 @@
 //
 // One lock per topic name orders opening, closing and removing of its partitions; other topics are
 // never held up by it. Whoever works with a partition holds a Pin: a pinned partition is not closed
-// for idleness.
+// for idleness. Opening, closing and removing run to their end even if the caller is cancelled.
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +16,7 @@
 #include "internal/node/data_dir.h"
 #include "internal/partition/partition.h"
 #include "pkg/async/event.h"
+#include "pkg/async/shield.h"
 #include "pkg/seglog/retention.h"
 
 namespace narad::node {
@@ -102,6 +103,10 @@ class Partitions {
     std::shared_ptr<delivery::Waiters> waiters;
   };
 
+  Task<Result<Pin>> open_now_or_wait(TopicPartition id, Incarnation incarnation, OpenFor purpose);
+  Task<Result<void>> remove_whole_topic(std::string topic, Incarnation incarnation);
+  Task<bool> close_if_idle(std::shared_ptr<OpenPartition> partition);
+  bool is_idle(const OpenPartition& partition) const;
   std::shared_ptr<TopicSlot> topic_slot(const std::string& topic);
   // The row of the partition, or the error of open().
   Result<Assignment> check(const TopicPartition& id, Incarnation incarnation) const;
@@ -124,6 +129,7 @@ class Partitions {
   std::map<std::string, std::shared_ptr<TopicSlot>> topics_;
   std::uint64_t openings_ = 0;
   bool closing_ = false;
+  Shield shield_;
 };
 
 }  // namespace narad::node

@@ -126,6 +126,7 @@ class App {
   App(Env& env, World& world);
   node::Node& node() { return node_; }
   bool ready() const { return ready_; }
+  bool stopping() const { return stopping_; }
   bool stopped() const { return stopped_; }
   void stop_cleanly();
   std::string describe();
@@ -140,7 +141,7 @@ class App {
   Task<void> script();
   Task<void> drain();
   Task<void> read_everything();
-  Task<bool> consume_some(Rng& random, bool drain);
+  Task<bool> consume_some(Rng& random, std::string name, bool drain);
   MessagePtr make_message(Rng& random, const Topic& topic, std::uint64_t& id);
   void note_durable_acks();
   Nanos pause(Rng& random, Nanos most) {
@@ -156,6 +157,7 @@ class App {
   Env env_;
   node::Node node_;
   bool ready_ = false;
+  bool stopping_ = false;
   bool stopped_ = false;
   TaskGroup clients_;  // they use the broker, which goes with a clean stop
   TaskGroup tasks_;
@@ -265,9 +267,9 @@ void App::note_durable_acks() {
   }
 }
 
-Task<bool> App::consume_some(Rng& random, bool drain) {
+Task<bool> App::consume_some(Rng& random, std::string name, bool drain) {
   auto& broker = node_.broker();
-  const auto* row = broker.view()->topics.find(kTopics[random.below(std::size(kTopics))]);
+  const auto* row = broker.view()->topics.find(name);
   if (row == nullptr) co_return false;
   const Topic topic = row->topic;
   api::ConsumeRequest request;
@@ -319,7 +321,8 @@ Task<void> App::consumer(std::uint32_t index) {
   Rng random = stream("consumer", index);
   while (world_.phase_ == Phase::faults) {
     co_await sleep_for(env_, pause(random, 150ms));
-    co_await consume_some(random, false);
+    std::string name = kTopics[random.below(std::size(kTopics))];
+    co_await consume_some(random, std::move(name), false);
   }
 }
 
@@ -436,10 +439,12 @@ Task<void> App::drain() {
   Rng random = stream("drain", 0);
   int empty_rounds = 0;
   while (empty_rounds < 60) {
-    const bool got = co_await consume_some(random, true);
+    bool got = false;
+    for (const char* topic : kTopics) {
+      while (co_await consume_some(random, topic, true)) got = true;
+    }
     empty_rounds = got || node_.dispatch_stats().unsettled > 0 ? 0 : empty_rounds + 1;
-    // Leases of consumers that went away expire first.
-    if (!got) co_await sleep_for(env_, 200ms);
+    co_await sleep_for(env_, 200ms);  // leases of consumers that went away expire first
   }
   for (const auto& partition : node_.partitions().open_now()) {
     const auto stats = partition->delivery->stats();
@@ -497,6 +502,7 @@ Task<void> App::read_everything() {
 
 // Where the node stands, for the report of a run that stalls.
 std::string App::describe() {
+  if (stopping_) return "; the node was told to stop";
   const auto plan = node_.dispatch_stats();
   std::string text = cat("; dispatch: checkpoint ", plan.checkpoint, ", unsettled ", plan.unsettled,
                          ", in flight ", plan.in_flight, ", failing ", plan.failing,
@@ -512,6 +518,7 @@ std::string App::describe() {
 }
 
 void App::stop_cleanly() {
+  stopping_ = true;
   struct Stop {
     static Task<void> run(App& app) {
       co_await app.clients_.stop();
@@ -672,7 +679,7 @@ RunResult World::run() {
   heal();
   const auto ready = [&] {
     return machine_.up() && machine_.component<App>().ready() &&
-           !machine_.component<App>().stopped();
+           !machine_.component<App>().stopping();
   };
   // A node that was told to stop cleanly just now is started anew.
   if (machine_.up() && !ready()) machine_.kill(sim::Machine::Kill::process_exit);

@@ -84,21 +84,27 @@ std::vector<Record> read_all(std::uint16_t port, const std::string& topic) {
   return records;
 }
 
+std::map<int, std::int64_t> high_watermarks(std::uint16_t port, const std::string& topic) {
+  std::map<int, std::int64_t> watermarks;
+  Http http(port);
+  auto info = http.get("/v1/topics/" + topic);
+  if (!info || info->status != 200) return watermarks;
+  const json::value described = json::parse(info->body);
+  for (const auto& stat : described.as_object().at("partition_stats").as_array()) {
+    const auto& s = stat.as_object();
+    watermarks[s.at("index").to_number<int>()] = s.at("high_watermark").to_number<std::int64_t>();
+  }
+  return watermarks;
+}
+
 bool await_records(std::uint16_t port, const std::string& topic, std::int64_t records,
                    Duration limit) {
-  Http http(port);
   const auto until = Clock::now() + limit;
   while (Clock::now() < until) {
-    auto info = http.get("/v1/topics/" + topic);
-    if (info && info->status == 200) {
-      std::int64_t sum = 0;
-      const json::value described = json::parse(info->body);
-      for (const auto& stat : described.as_object().at("partition_stats").as_array()) {
-        sum += stat.as_object().at("high_watermark").to_number<std::int64_t>();
-      }
-      if (sum >= records) return true;
-    }
-    // The broker has no call that waits for a hand-over; a short pause between two looks.
+    std::int64_t sum = 0;
+    for (const auto& [partition, hwm] : high_watermarks(port, topic)) sum += hwm;
+    if (sum >= records) return true;
+    // The broker has no call that waits for a hand-over: look again.
     std::this_thread::yield();
   }
   return false;

@@ -50,6 +50,9 @@ struct Record {
 // Every record of every partition of a topic, read by replay; offsets are checked to be dense.
 std::vector<Record> read_all(std::uint16_t port, const std::string& topic);
 
+// Partition -> high watermark, as the statistics say now.
+std::map<int, std::int64_t> high_watermarks(std::uint16_t port, const std::string& topic);
+
 // Waits until the topic's partitions hold `records` records together (the hand-over is done), by
 // asking for the statistics; false after `limit`.
 bool await_records(std::uint16_t port, const std::string& topic, std::int64_t records,

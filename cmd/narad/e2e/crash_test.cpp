@@ -48,6 +48,30 @@ void produce_until_dead(std::uint16_t port, const std::string& topic, int worker
   }
 }
 
+// Waits until everything accepted so far is in the logs: a last message into each partition is
+// handed over after all that came before it. (Counting records would not do: messages whose answer
+// was lost in a kill are stored, too.)
+void await_hand_over(std::uint16_t port, const std::string& topic, int partitions) {
+  Http http(port);
+  for (int p = 0; p < partitions; ++p) {
+    auto answer = http.post(cat("/v1/topics/", topic, "/produce?partition=", p),
+                            cat("last of partition ", p));
+    ASSERT_TRUE(answer && answer->status == 202);
+  }
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  int seen = 0;
+  while (seen < partitions) {
+    ASSERT_LT(Clock::now(), until) << "the hand-over does not end";
+    seen = 0;
+    for (const auto& [partition, hwm] : high_watermarks(port, topic)) {
+      auto last = http.get(
+          cat("/v1/topics/", topic, "/consume?partition=", partition, "&offset=", hwm - 1));
+      if (last && last->body.find(cat("last of partition ", partition)) != std::string::npos)
+        ++seen;
+    }
+  }
+}
+
 TEST(Kill9, UnderLoadAgainAndAgain_LosesAndDoublesNothing) {
   const int rounds = from_environment("NARAD_KILLS", 30);
   TempDir dir;
@@ -67,15 +91,15 @@ TEST(Kill9, UnderLoadAgainAndAgain_LosesAndDoublesNothing) {
     for (auto& worker : workers) worker.join();
   }
   ASSERT_TRUE(broker.start()) << broker.why();
-  ASSERT_TRUE(await_records(broker.port(), "t", static_cast<std::int64_t>(ledger.accepted.size()),
-                            std::chrono::seconds(60)));
+  await_hand_over(broker.port(), "t", 3);
   std::map<std::string, int> stored;
   for (const Record& record : read_all(broker.port(), "t")) ++stored[record.payload];
   std::size_t lost = 0, doubled = 0, strange = 0;
   for (const auto& payload : ledger.accepted) lost += stored.contains(payload) ? 0 : 1;
   for (const auto& [payload, times] : stored) {
     doubled += times > 1 ? 1 : 0;
-    strange += ledger.accepted.contains(payload) || ledger.unknown.contains(payload) ? 0 : 1;
+    const bool known = ledger.accepted.contains(payload) || ledger.unknown.contains(payload);
+    strange += known || payload.starts_with("last of partition ") ? 0 : 1;
   }
   EXPECT_EQ(lost, 0u);
   EXPECT_EQ(doubled, 0u) << "the origin table recognises every repeated hand-over";
@@ -131,8 +155,7 @@ TEST(Sigterm, UnderLoad_ExitsCleanlyWithinTheGraceAndKeepsEverything) {
   EXPECT_EQ(exit->code, 0);
   for (auto& worker : workers) worker.join();
   ASSERT_TRUE(broker.start()) << broker.why();
-  ASSERT_TRUE(await_records(broker.port(), "t", static_cast<std::int64_t>(ledger.accepted.size()),
-                            std::chrono::seconds(30)));
+  await_hand_over(broker.port(), "t", 3);
   std::set<std::string> stored;
   for (const Record& record : read_all(broker.port(), "t")) {
     EXPECT_TRUE(stored.insert(record.payload).second) << "stored twice: " << record.payload;
