@@ -217,6 +217,27 @@ TEST_F(Cli, FsckOfAStoppedNode_IsCleanAndOfADamagedOneIsNot) {
   EXPECT_EQ(narad({"fsck", directory_ / "data"}).exit.code & 4, 4);
 }
 
+TEST(Serve, Hangup_ReloadsTheLogLevelAndKeepsWhatItCannotRead) {
+  TempDir directory;
+  std::string config = directory / "narad.json";
+  write_text(config, R"({"security":{"enabled":false},"log":{"level":"info"}})");
+  BrokerOptions options;
+  options.args = {"-config", config, "a word that is ignored"};
+  Broker broker(directory / "data", options);
+  ASSERT_TRUE(broker.start()) << broker.why();
+  write_text(config, R"({"security":{"enabled":false},"log":{"level":"debug"}})");
+  broker.child().signal(SIGHUP);
+  auto reloaded = broker.child().line_with("settings reloaded", std::chrono::seconds(10));
+  ASSERT_TRUE(reloaded);
+  EXPECT_THAT(*reloaded, HasSubstr("debug"));
+  write_text(config, "{");
+  broker.child().signal(SIGHUP);
+  auto line = broker.child().line_with("reload refused", std::chrono::seconds(10));
+  ASSERT_TRUE(line);
+  EXPECT_THAT(*line, HasSubstr("config"));
+  EXPECT_EQ(broker.terminate()->code, 0);
+}
+
 TEST(CliAlone, HelpVersionAndCompletion_NeedNoBroker) {
   auto narad = [](std::vector<std::string> words) {
     words.insert(words.begin(), narad_binary());
