@@ -154,20 +154,22 @@ Task<Result<std::shared_ptr<OpenPartition>>> Partitions::open_files(
 
   auto prepare = [&fs = env_.fs, disk = *disk, id, incarnation = row.incarnation, used = row.used,
                   directory = opened->directory]() -> Result<std::string> {
+    // Another life of the name left its directory (its removal failed). Nothing of it is open, and
+    // nothing is removed: it is set aside whole.
+    std::string aside;
+    const auto life = read_topic_incarnation(fs, topic_path(disk, id.topic));
+    if (life && life.value() != incarnation) {
+      NARAD_TRY(aside, set_aside_topic(fs, disk, id.topic));
+    } else if (!life && life.error().code() != Errc::not_found) {
+      return life.error();
+    }
     NARAD_TRY(bool there, exists(fs, directory));
     if (used && !there) {
       return Error(Errc::unavailable, cat("data_missing: ", directory,
                                           " of a used partition is gone. "
                                           "Bring the disk back, or restore it from a backup."));
     }
-    std::string aside;
-    auto made = make_topic_directory(fs, disk, id.topic, incarnation);
-    if (!made && made.error().code() == Errc::conflict && !there) {
-      // Another life of the name left its directory. Nothing is removed: it is set aside whole.
-      NARAD_TRY(aside, set_aside_topic(fs, disk, id.topic));
-      made = make_topic_directory(fs, disk, id.topic, incarnation);
-    }
-    if (!made) return made.error();
+    NARAD_TRY(make_topic_directory(fs, disk, id.topic, incarnation));
     NARAD_TRY(make_directories(fs, directory));
     return aside;
   };
