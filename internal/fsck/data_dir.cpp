@@ -258,6 +258,20 @@ void check_quick(FileSystem& fs, const std::string& data_dir, Report& report,
 
 void check_wal(FileSystem& fs, const std::string& ingress_dir, Report& report,
                const CheckOptions& options) {
+  // A directory that holds no WAL must not pass for a clean one.
+  if (auto names = fs.list(ingress_dir); names) {
+    const bool wal = std::any_of(names.value().begin(), names.value().end(), [](const auto& name) {
+      return ingress::parse_segment_name(name) || name == "checkpoint";
+    });
+    // (Empty under its own name is a node that has stored nothing yet.)
+    const bool fresh = names.value().empty() && ingress_dir.ends_with("/ingress");
+    if (!wal && !fresh) {
+      report.unchecked(ingress_dir,
+                       Error(Errc::invalid_argument,
+                             "no ingress WAL is here: give the directory <data>/ingress"));
+      return;
+    }
+  }
   with_lock(fs, parent_path(ingress_dir), report, options,
             [&](Context& in) { check_wal_files(in, ingress_dir); });
 }

@@ -231,5 +231,14 @@ TEST(CheckWal, RandomDamage_AgreesWithWhatAStartSays) {
   EXPECT_GT(started, 30u);
 }
 
+TEST(WalCheck, DirectoryWithoutAWal_IsNotCalledClean) {
+  sim::SimFs fs(1);
+  ASSERT_TRUE(make_directories(fs, "/data/elsewhere"));
+  Report report;
+  check_wal(fs, "/data/elsewhere", report);
+  EXPECT_EQ(report.result(), 8);
+  EXPECT_NE(report.text().find("no ingress WAL is here"), std::string::npos) << report.text();
+}
+
 }  // namespace
 }  // namespace narad::fsck

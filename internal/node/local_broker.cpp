@@ -120,7 +120,9 @@ Task<Result<std::vector<api::PartitionStat>>> LocalBroker::partition_stats(
       stat.next_offset = pin->log->log_end();
       stat.high_watermark = pin->log->hwm();
       stat.size_bytes = log.bytes;
-      stat.oldest_segment_at_s = log.oldest_mtime.value() / 1000;
+      // A lone segment was last modified by the last commit.
+      const UnixMillis oldest = log.segments > 1 ? log.oldest_mtime : log.last_commit;
+      stat.oldest_segment_at_s = oldest.value() / 1000;
     }
     stats.push_back(std::move(stat));
   }
@@ -149,7 +151,7 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(api::ConsumeR
     auto found = co_await consume_once(request);
     if (found && !found.value().empty()) ticket.found();
     if (!found || !found.value().empty()) co_return found;
-    if (request.local_only || !co_await ticket.wait(deadline)) co_return found;
+    if (request.local_only || waits_ended_ || !co_await ticket.wait(deadline)) co_return found;
   }
 }
 
@@ -270,6 +272,11 @@ Task<std::vector<Result<void>>> LocalBroker::settle_batch(std::string topic,
       results[indices[k]] = settle_result(statuses[k]);
   }
   co_return results;
+}
+
+void LocalBroker::end_waits() {
+  waits_ended_ = true;
+  partitions_.wake_all();
 }
 
 // ---- hand-over -------------------------------------------------------------------------------

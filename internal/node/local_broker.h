@@ -41,6 +41,9 @@ class LocalBroker final : public api::Broker, public dispatch::CommitTarget {
                                                SettleMode mode) override;
   api::Readiness readiness() const override;
 
+  // Answers every waiting consume with what there is, now and from now on: the node is stopping.
+  void end_waits();
+
   // ---- dispatch::CommitTarget
   dispatch::Route route(const TopicPartition& partition, Incarnation incarnation) const override;
   Task<Result<CommitOutcome>> commit(TopicPartition partition, CommitBatch batch) override;
@@ -61,6 +64,7 @@ class LocalBroker final : public api::Broker, public dispatch::CommitTarget {
   ingress::Ingress& ingress_;
   Partitions& partitions_;
   std::function<api::Readiness()> readiness_;
+  bool waits_ended_ = false;
   std::uint32_t rotation_ = 0;  // where the next unpinned consume begins
 };
 

@@ -364,6 +364,7 @@ Task<void> Node::Impl::stop() {
   }
   shutting_down = true;
   NARAD_LOG_INFO(env.log, "node stopping");
+  if (broker) broker->end_waits();  // long polls would hold the stop up for their whole wait
   if (server) co_await server->stop(config.http.shutdown_grace);
   co_await tasks.stop();
   co_await close_parts();

@@ -50,6 +50,10 @@ std::shared_ptr<delivery::Waiters> Partitions::topic_waiters(const std::string& 
   return topic_slot(topic)->waiters;
 }
 
+void Partitions::wake_all() {
+  for (auto& [topic, slot] : topics_) slot->waiters->wake(slot->waiters->size());
+}
+
 std::vector<std::shared_ptr<OpenPartition>> Partitions::open_now() const {
   std::vector<std::shared_ptr<OpenPartition>> all;
   all.reserve(open_.size());

@@ -77,6 +77,9 @@ class Partitions {
   // The waiters of all partitions of a topic.
   std::shared_ptr<delivery::Waiters> topic_waiters(const std::string& topic);
 
+  // Wakes everybody who waits for messages of any topic.
+  void wake_all();
+
   // What is open now, in order. Pointers stay valid; the partitions may close.
   std::vector<std::shared_ptr<OpenPartition>> open_now() const;
 

@@ -164,19 +164,46 @@ TEST(Sigterm, UnderLoad_ExitsCleanlyWithinTheGraceAndKeepsEverything) {
   for (const auto& payload : ledger.accepted) EXPECT_TRUE(stored.contains(payload)) << payload;
 }
 
+TEST(Sigterm, WithAWaitingConsumer_AnswersItAndStopsSoon) {
+  TempDir dir;
+  Broker broker(dir / "data");
+  ASSERT_TRUE(broker.start()) << broker.why();
+  broker.create_topic("t", 1);
+  std::optional<Answer> polled;
+  std::thread poller([&] { polled = Http(broker.port()).get("/v1/topics/t/consume?wait=10s"); });
+  // The poll waits once its connection shows up beside ours.
+  Http http(broker.port());
+  const auto until = Clock::now() + std::chrono::seconds(5);
+  while (Clock::now() < until) {
+    auto metrics = http.get("/metrics");
+    ASSERT_TRUE(metrics);
+    if (metrics->body.find("narad_http_requests_in_flight 2") != std::string::npos) break;
+  }
+  auto exit = broker.terminate(std::chrono::seconds(4));
+  poller.join();
+  ASSERT_TRUE(exit) << "a waiting consumer held the stop up";
+  EXPECT_EQ(exit->code, 0);
+  ASSERT_TRUE(polled);
+  EXPECT_EQ(polled->status, 204);
+}
+
 TEST(Sigterm, Second_EndsTheProcessAtOnce) {
   TempDir dir;
   Broker broker(dir / "data");
   ASSERT_TRUE(broker.start()) << broker.why();
   broker.create_topic("t", 1);
-  // A long-poll holds the graceful stop open.
-  std::thread poller([port = broker.port()] { Http(port).get("/v1/topics/t/consume?wait=10s"); });
+  // A request whose body does not come holds the graceful stop open.
+  std::thread slow([port = broker.port()] {
+    Http(port).raw(
+        "POST /v1/topics/t/produce HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345", 10'000);
+  });
+  ASSERT_EQ(Http(broker.port()).get("/readyz")->status, 200);
   broker.child().signal(SIGTERM);
   // Two signals at once may become one: the second comes when the first was seen.
   ASSERT_TRUE(broker.child().line_with("node stopping", std::chrono::seconds(5)));
   broker.child().signal(SIGTERM);
   auto exit = broker.child().wait(std::chrono::seconds(5));
-  poller.join();
+  slow.join();
   ASSERT_TRUE(exit) << "still running 5 s after the second signal";
 }
 
