@@ -12,6 +12,7 @@ class DefectiveFile final : public File {
   DefectiveFile(Defect defect, std::string path, std::unique_ptr<File> inner)
       : defect_(defect), path_(std::move(path)), inner_(std::move(inner)) {}
   Result<std::size_t> pread(std::span<std::byte> buffer, std::uint64_t offset) override {
+    if (ignored()) return std::size_t{0};
     return inner_->pread(buffer, offset);
   }
   Result<std::size_t> pwrite(ByteView bytes, std::uint64_t offset) override {
@@ -20,13 +21,7 @@ class DefectiveFile final : public File {
   Result<std::size_t> pwritev(std::span<const ByteView> parts, std::uint64_t offset) override {
     return inner_->pwritev(parts, offset);
   }
-  Result<void> truncate(std::uint64_t size) override {
-    if (defect_ == Defect::failed_commit_left_behind && has(path_, "/topics/") &&
-        has(path_, ".log")) {
-      return ok();
-    }
-    return inner_->truncate(size);
-  }
+  Result<void> truncate(std::uint64_t size) override { return inner_->truncate(size); }
   Result<void> allocate(std::uint64_t size) override { return inner_->allocate(size); }
   Result<void> sync() override {
     return forgets_sync() ? Result<void>(ok()) : answer(inner_->sync());
@@ -34,10 +29,15 @@ class DefectiveFile final : public File {
   Result<void> datasync() override {
     return forgets_sync() ? Result<void>(ok()) : answer(inner_->datasync());
   }
-  Result<std::uint64_t> size() override { return inner_->size(); }
+  Result<std::uint64_t> size() override {
+    return ignored() ? Result<std::uint64_t>(std::uint64_t{0}) : inner_->size();
+  }
   Result<bool> try_lock() override { return inner_->try_lock(); }
 
  private:
+  bool ignored() const {
+    return defect_ == Defect::ack_journal_ignored && has(path_, "consumer.acks");
+  }
   bool forgets_sync() const {
     switch (defect_) {
       case Defect::accept_before_sync:
@@ -126,7 +126,7 @@ const std::vector<DefectInfo>& all_defects() {
       {Defect::no_directory_sync, "no_directory_sync"},
       {Defect::ack_journal_not_synced, "ack_journal_not_synced"},
       {Defect::replaced_before_sync, "replaced_before_sync"},
-      {Defect::failed_commit_left_behind, "failed_commit_left_behind"},
+      {Defect::ack_journal_ignored, "ack_journal_ignored"},
       {Defect::failed_sync_ignored, "failed_sync_ignored"},
       {Defect::home_not_settled, "home_not_settled"},
       {Defect::checkpoint_too_high, "checkpoint_too_high"},

@@ -16,14 +16,14 @@ namespace narad::simtest {
 enum class Defect : std::uint8_t {
   none,
   // A disk door that leaves out a step, as code that forgot it would:
-  accept_before_sync,         // 202 without the sync of the ingress WAL
-  commit_before_sync,         // a partition's segments are never synced
-  metastore_before_sync,      // SQLite's syncs do nothing
-  no_directory_sync,          // names are never made durable
-  ack_journal_not_synced,     // consumer.acks is written, not synced
-  replaced_before_sync,       // files are renamed into place before their content is durable
-  failed_commit_left_behind,  // a failed commit is not truncated away
-  failed_sync_ignored,        // a failed sync is taken for success
+  accept_before_sync,      // 202 without the sync of the ingress WAL
+  commit_before_sync,      // a partition's segments are never synced
+  metastore_before_sync,   // SQLite's syncs do nothing
+  no_directory_sync,       // names are never made durable
+  ack_journal_not_synced,  // consumer.acks is written, not synced
+  replaced_before_sync,    // files are renamed into place before their content is durable
+  ack_journal_ignored,     // acks of the last moments are not read back at open
+  failed_sync_ignored,     // a failed sync is taken for success
   // The hand-over:
   home_not_settled,           // the home is fed while a rerouted batch is out
   checkpoint_too_high,        // the checkpoint passes records that are not settled
