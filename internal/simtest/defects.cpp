@@ -102,6 +102,7 @@ class DefectiveTarget final : public dispatch::CommitTarget {
   }
   Task<Result<CommitOutcome>> commit(TopicPartition partition, CommitBatch batch) override {
     if (defect_ == Defect::double_append) batch.origin = OriginId(0);
+    if (defect_ == Defect::batch_cut_short && batch.records.size() > 1) batch.records.pop_back();
     auto outcome = co_await inner_.commit(std::move(partition), std::move(batch));
     if (!outcome && defect_ == Defect::failure_taken_for_success) co_return CommitOutcome{};
     co_return outcome;
@@ -128,10 +129,10 @@ const std::vector<DefectInfo>& all_defects() {
       {Defect::replaced_before_sync, "replaced_before_sync"},
       {Defect::ack_journal_ignored, "ack_journal_ignored"},
       {Defect::failed_sync_ignored, "failed_sync_ignored"},
-      {Defect::home_not_settled, "home_not_settled"},
       {Defect::checkpoint_too_high, "checkpoint_too_high"},
       {Defect::double_append, "double_append"},
       {Defect::failure_taken_for_success, "failure_taken_for_success"},
+      {Defect::batch_cut_short, "batch_cut_short"},
   };
   return all;
 }
@@ -142,14 +143,14 @@ std::unique_ptr<FileSystem> plant(Defect defect, FileSystem& inner) {
 
 dispatch::PlanDefects plan_defects(Defect defect) {
   dispatch::PlanDefects defects;
-  defects.ignore_home_settling = defect == Defect::home_not_settled;
   defects.checkpoint_past_unsettled = defect == Defect::checkpoint_too_high;
   return defects;
 }
 
 std::unique_ptr<dispatch::CommitTarget> plant(Defect defect, dispatch::CommitTarget& inner) {
-  if (defect != Defect::double_append && defect != Defect::failure_taken_for_success)
-    return nullptr;
+  const bool here = defect == Defect::double_append || defect == Defect::batch_cut_short ||
+                    defect == Defect::failure_taken_for_success;
+  if (!here) return nullptr;
   return std::make_unique<DefectiveTarget>(defect, inner);
 }
 

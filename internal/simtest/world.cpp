@@ -18,7 +18,7 @@ using sim::Rng;
 using namespace std::chrono_literals;
 
 constexpr Nanos kFaultsFor = 60s;  // virtual time under faults
-constexpr Nanos kCalmMax = 300s;   // by then everything must be handed over and consumable
+constexpr Nanos kCalmMax = 900s;   // by then everything must be handed over and consumable
 constexpr const char* kTopics[] = {"orders", "clicks", "audit", "short"};
 
 // Sizes and odds drawn per seed: small and odd ones, so that rolls, splits and caps happen often.
@@ -33,7 +33,7 @@ struct Knobs {
   std::string text;
 };
 
-Knobs draw_knobs(const sim::Sim& sim, Defect defect) {
+Knobs draw_knobs(const sim::Sim& sim) {
   Rng r = sim.stream("knobs");
   Knobs k;
   const auto pick = [&](std::initializer_list<std::uint64_t> from) {
@@ -49,7 +49,7 @@ Knobs draw_knobs(const sim::Sim& sim, Defect defect) {
   k.dispatch.plan.batch_records_max = static_cast<std::size_t>(pick({1, 7, 100, 10000}));
   k.dispatch.plan.batch_bytes_max = pick({1000, 20000, 1u << 20});
   k.dispatch.plan.loaded_bytes_max = pick({10000, 1u << 20});
-  k.reroutes = defect == Defect::home_not_settled || r.below(5) == 0;
+  k.reroutes = r.below(5) == 0;
   k.config.timing.dispatch_grace = k.reroutes ? Nanos(3s) : Nanos(1h);
   k.config.timing.dispatch_retry = std::chrono::milliseconds(pick({50, 300, 1000}));
   k.config.timing.ingress_retry = std::chrono::milliseconds(pick({100, 1000}));
@@ -539,7 +539,7 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       scripted_(plan.option("script", 0) != 0),
       sim_(plan.seed),
       net_(sim_),
-      knobs_(scripted_ ? script_knobs() : draw_knobs(sim_, defect)),
+      knobs_(scripted_ ? script_knobs() : draw_knobs(sim_)),
       machine_(sim_, net_, 0, "n0") {
   // SQLite's generator is one for the process: it starts anew with every run.
   sim::Rng sqlite_random = sim_.stream("sqlite");
