@@ -192,7 +192,7 @@ void add_summary(sim::Report& total, const std::string& text) {
   }
 }
 
-// One process per processor; worker w takes a block of seeds of its own until the time is up.
+// One process per processor; each begins at a seed of its own and goes on until the time is up.
 int run_budget(const Arguments& a) {
   auto floors = read_floors(a.floors);
   // A shorter budget (by hand) has no floor.
@@ -211,7 +211,7 @@ int run_budget(const Arguments& a) {
     if (child == 0) {
       ::close(pipes[0]);
       sim::RunOptions options = options_of(a);
-      options.first_seed = a.from + w * 1'000'000ull;
+      options.first_seed = a.from + w * 2000ull;
       options.seeds = 1'000'000;
       options.go_on = [until] { return Clock::now() < until; };
       const sim::Report report = sim::run_seeds(simtest::plan_of, scenario_of(a), options);
