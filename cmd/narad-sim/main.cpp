@@ -212,7 +212,8 @@ int run_budget(const Arguments& a) {
       ::close(pipes[0]);
       sim::RunOptions options = options_of(a);
       options.first_seed = a.from + w * 2000ull;
-      options.seeds = 1'000'000;
+      // Enough to pass the floor with a margin; by hand (no floor) as many as the time allows.
+      options.seeds = floor > 0 ? floor * 5 / 4 / workers : 1'000'000;
       options.go_on = [until] { return Clock::now() < until; };
       const sim::Report report = sim::run_seeds(simtest::plan_of, scenario_of(a), options);
       if (!report.failures.empty()) std::printf("%s", report.text().c_str());
