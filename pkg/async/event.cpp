@@ -68,6 +68,9 @@ Task<bool> Event::wait_for(Nanos delay) {
         const auto ticket = env.parking.park(VoidHandler(std::move(handler)));
         tickets_.push_back(ticket);
         auto ring = [&env, ticket, cancel_timer](error_code ec) {
+          // The wait may have been ended in the same breath, and its emit() is still to come: by
+          // then the timer is gone.
+          cancel_timer->slot().clear();
           if (!ec) env.parking.unpark(ticket, asio::error::timed_out);
         };
         auto bound = asio::bind_cancellation_slot(

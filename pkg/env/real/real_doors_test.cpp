@@ -131,6 +131,36 @@ TEST(Runtime, TasksStillSuspended_AreDestroyedWithTheDoorsStanding) {
   EXPECT_EQ(group.size(), 0u);
 }
 
+Task<void> wait_with_limit(Event& event, bool& notified) {
+  notified = co_await event.wait_for(std::chrono::microseconds(1500));
+}
+Task<void> notify_later(Env& env, Event& event) {
+  co_await sleep_for(env, milliseconds(1));
+  event.notify_all();
+}
+// Holds the loop until both timers are due, so that they ring in one turn of it.
+Task<int> hold_the_loop(Env& env, Event& event, bool& notified) {
+  TaskGroup group(env);
+  group.spawn("wait", wait_with_limit(event, notified));
+  group.spawn("notify", notify_later(env, event));
+  co_await yield(env);
+  co_await yield(env);
+  const Nanos until = env.clock.mono() + milliseconds(5);
+  while (env.clock.mono() < until) {
+  }
+  co_await sleep_for(env, milliseconds(1));
+  co_await group.stop();
+  co_return 0;
+}
+
+TEST(RealTimers, EventNotifiedAsItsLimitRings_IsNotifiedAndTheTimerIsLeftAlone) {
+  Runtime runtime(quiet());
+  Event event(runtime.env());
+  bool notified = false;
+  EXPECT_EQ(runtime.run(hold_the_loop(runtime.env(), event, notified)), 0);
+  EXPECT_TRUE(notified);
+}
+
 TEST(RealTimers, CancelledWait_EndsAtOnceWithOperationAborted) {
   Runtime runtime(quiet());
   const auto main = [](Env& env) -> Task<int> {
