@@ -218,6 +218,7 @@ CommandResult run(State& state, RaftIndex index, const AssignPartition& c) {
   a.owner_node = c.node;
   a.owner_disk = c.disk;
   a.changed_at = index;
+  ++state.placed;
   AssignmentRow result{tp, a};
   state.versions.assignments = index;
   store(state, std::move(row), index);
@@ -247,11 +248,27 @@ CommandResult run(State& state, RaftIndex index, const MarkUsed& c) {
   return done(std::move(result));
 }
 
-CommandResult run(State& state, RaftIndex index, const RegisterMember& c) {
-  if (c.id.empty() || c.disks.empty()) return invalid("a member needs an id and a disk");
-  if (std::find(c.disks.begin(), c.disks.end(), std::string()) != c.disks.end()) {
-    return invalid("a disk needs an id");
+// The first rule that what a member says of itself breaks, or empty.
+std::string member_problem(const RegisterMember& c) {
+  if (c.id.empty() || c.disks.empty()) return "a member needs an id and a disk";
+  if (c.id.size() > kMemberIdBytesMax) {
+    return cat("a member id has at most ", kMemberIdBytesMax, " bytes");
   }
+  if (c.disks.size() > kMemberDisksMax) {
+    return cat("a member has at most ", kMemberDisksMax, " disks");
+  }
+  for (const std::string& disk : c.disks) {
+    if (disk.empty()) return "a disk needs an id";
+    if (disk.size() > kMemberIdBytesMax) return "the id of a disk is too long";
+  }
+  for (const std::string* text : {&c.http_addr, &c.cluster_addr, &c.boot_id}) {
+    if (text->size() > kMemberAddressBytesMax) return "an address of the member is too long";
+  }
+  return {};
+}
+
+CommandResult run(State& state, RaftIndex index, const RegisterMember& c) {
+  if (auto problem = member_problem(c); !problem.empty()) return invalid(problem);
   if (const Tombstone* t = state.tombstones.find(c.id)) {
     return refuse(ResultCode::conflict,
                   cat("member ", c.id, " was removed from this cluster (entry ", t->removed_at,
@@ -320,6 +337,54 @@ CommandResult run(State& state, RaftIndex index, const SetDraining& c) {
   state.versions.members = index;
   store(state, member);
   return done(std::move(member));
+}
+
+// Why the member cannot go under this drain, or empty.
+std::string not_under_drain(const Member& m, RaftIndex drain_id) {
+  if (!m.draining) return cat("member ", m.id, " is not draining");
+  if (m.drain_id != drain_id) {
+    return cat("member ", m.id, " is draining under entry ", m.drain_id, ", not ", drain_id,
+               ": its drain was cancelled and begun again meanwhile");
+  }
+  return {};
+}
+
+CommandResult run(State& state, RaftIndex index, const Leaving& c) {
+  const Member* old = state.members.find(c.id);
+  if (old == nullptr) return member_not_found(c.id);
+  if (auto why = not_under_drain(*old, c.drain_id); !why.empty()) {
+    return {ResultCode::conflict, why, *old};
+  }
+  if (old->leaving) return done(*old);
+  if (auto partition = state.partition_naming(c.id)) {
+    return {ResultCode::conflict,
+            cat("member ", c.id, " still owns or receives ", to_string(*partition)), *old};
+  }
+  Member member = *old;
+  member.leaving = true;
+  member.changed_at = index;
+  state.versions.members = index;
+  store(state, member);
+  return done(std::move(member));
+}
+
+CommandResult run(State& state, RaftIndex index, const RemoveMember& c) {
+  if (state.tombstones.contains(c.id)) return done();
+  const Member* old = state.members.find(c.id);
+  if (old == nullptr) return member_not_found(c.id);
+  if (auto why = not_under_drain(*old, c.drain_id); !why.empty()) {
+    return {ResultCode::conflict, why, *old};
+  }
+  if (!old->leaving) {
+    return {ResultCode::conflict, cat("member ", c.id, " is not leaving yet"), *old};
+  }
+  Member gone = *old;
+  // Destroys only what names an empty member: `leaving` was granted while it owned and received
+  // nothing, and no command gives a leaving member anything.
+  state.members.erase(c.id);
+  state.tombstones.put(std::make_shared<const Tombstone>(Tombstone{c.id, index, c.now}));
+  state.versions.members = index;
+  return done(std::move(gone));
 }
 
 CommandResult run(State&, RaftIndex, const Unsupported& c) {

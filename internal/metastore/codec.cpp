@@ -90,6 +90,7 @@ template <Described<Tombstone> C, class F>
 void describe(C& t, F& f) {
   f("id", t.id);
   f("removed_at", t.removed_at);
+  f("removed_at_ms", t.removed_ms);
 }
 
 template <class T>

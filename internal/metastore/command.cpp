@@ -34,6 +34,10 @@ template <>
 constexpr std::string_view kOp<MarkDead> = "mark_dead";
 template <>
 constexpr std::string_view kOp<SetDraining> = "set_draining";
+template <>
+constexpr std::string_view kOp<Leaving> = "leaving";
+template <>
+constexpr std::string_view kOp<RemoveMember> = "remove_member";
 
 template <Described<FoundCluster> C, class F>
 void describe(C& c, F& f) {
@@ -123,6 +127,19 @@ template <Described<SetDraining> C, class F>
 void describe(C& c, F& f) {
   f("id", c.id);
   f("draining", c.draining);
+}
+
+template <Described<Leaving> C, class F>
+void describe(C& c, F& f) {
+  f("id", c.id);
+  f("drain_id", c.drain_id);
+}
+
+template <Described<RemoveMember> C, class F>
+void describe(C& c, F& f) {
+  f("id", c.id);
+  f("drain_id", c.drain_id);
+  f("now_ms", c.now);
 }
 
 // Reads the command if `op` is the one of T. `v` and `op` themselves are fields too.

@@ -78,8 +78,8 @@ struct MarkUsed {
   std::string disk;
 };
 
-// A process says that it is here: new or again. Revives a dead member, keeps a drain; refused for
-// the id of a removed one.
+// A process says that it is here: new, again, or elsewhere (addresses may change at will). Revives
+// a dead member, keeps a drain; refused for the id of a removed one.
 struct RegisterMember {
   std::string id;
   std::string http_addr;
@@ -101,10 +101,26 @@ struct MarkDead {
   RaftIndex stamp{0};
 };
 
-// Begins or cancels a drain. The index of the entry that begins it is the drain's id.
+// Begins or cancels a drain. The index of the entry that begins it is the drain's id. Cannot be
+// cancelled once the member is leaving.
 struct SetDraining {
   std::string id;
   bool draining = false;
+};
+
+// The member is about to be removed: its drain holds, under the id for which its empty ingress WAL
+// was judged, and no partition names it as owner or target. No way back from here.
+struct Leaving {
+  std::string id;
+  RaftIndex drain_id{0};
+};
+
+// Takes a member that is leaving under that drain out of the cluster, and leaves a tombstone: its
+// id is refused from then on. Repeating it changes nothing.
+struct RemoveMember {
+  std::string id;
+  RaftIndex drain_id{0};
+  UnixMillis now{0};  // the leader's clock
 };
 
 // Anything this build cannot apply.
@@ -113,9 +129,14 @@ struct Unsupported {
   std::int64_t version = 0;
 };
 
-using Command =
-    std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema, AssignPartition,
-                 MarkUsed, RegisterMember, Heartbeats, MarkDead, SetDraining, Unsupported>;
+using Command = std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema,
+                             AssignPartition, MarkUsed, RegisterMember, Heartbeats, MarkDead,
+                             SetDraining, Leaving, RemoveMember, Unsupported>;
+
+// Bounds of what a member says of itself.
+inline constexpr std::size_t kMemberIdBytesMax = 255;
+inline constexpr std::size_t kMemberAddressBytesMax = 512;
+inline constexpr std::size_t kMemberDisksMax = 256;
 
 // Entries larger than this are refused by the proposer (decisions.md).
 inline constexpr std::size_t kCommandBytesMax = 4 << 20;

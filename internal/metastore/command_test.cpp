@@ -43,7 +43,9 @@ std::vector<Command> one_of_each() {
           member,
           Heartbeats{{"narad-1", "narad-2"}, UnixMillis(5)},
           MarkDead{"narad-1", RaftIndex(12)},
-          SetDraining{"narad-1", true}};
+          SetDraining{"narad-1", true},
+          Leaving{"narad-1", RaftIndex(13)},
+          RemoveMember{"narad-1", RaftIndex(13), UnixMillis(1'783'615'000'456)}};
 }
 
 TEST(Command, Encoding_RoundTrips) {

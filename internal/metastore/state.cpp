@@ -22,6 +22,18 @@ bool operator==(const TopicRow& a, const TopicRow& b) {
   return true;
 }
 
+std::optional<TopicPartition> State::partition_naming(std::string_view member) const {
+  std::optional<TopicPartition> found;
+  topics.for_each([&](const TopicRowPtr& row) {
+    for (std::uint32_t p = 0; !found && p < row->assignments.size(); ++p) {
+      const Assignment& a = row->assignments[p];
+      if (a.owner_node != member && a.target_node != member) continue;
+      found = TopicPartition{row->topic.name, PartitionId(p)};
+    }
+  });
+  return found;
+}
+
 const Assignment* State::assignment(std::string_view topic, PartitionId partition) const {
   const TopicRow* row = topics.find(topic);
   if (row == nullptr || partition.value() >= row->assignments.size()) return nullptr;
@@ -45,6 +57,16 @@ std::uint64_t digest(const State& state) {
 
 namespace {
 
+// Nothing names a removed member, and a member that is leaving has nothing left.
+void check_partition_names(const State& state, const std::string& topic, const Assignment& a) {
+  for (const std::string* node : {&a.owner_node, &a.target_node}) {
+    if (node->empty()) continue;
+    NARAD_ASSERT(!state.tombstones.contains(*node), cat(topic, " names ", *node));
+    const Member* member = state.members.find(*node);
+    if (member != nullptr) NARAD_ASSERT(!member->leaving, cat(topic, " names ", *node));
+  }
+}
+
 void check_topic(const State& state, const TopicRow& row) {
   const Topic& t = row.topic;
   NARAD_ASSERT(validate_topic_name(t.name).has_value(), t.name);
@@ -61,6 +83,7 @@ void check_topic(const State& state, const TopicRow& row) {
     // A target and its move id come and go together, and only an armed freeze needs both.
     NARAD_ASSERT(a.target_node.empty() == (a.move_id.value() == 0), t.name);
     if (a.freeze_armed) NARAD_ASSERT(!a.target_node.empty(), t.name);
+    check_partition_names(state, t.name, a);
   }
   for (std::size_t i = 0; i < row.schemas.size(); ++i) {
     NARAD_ASSERT(row.schemas[i]->version == i + 1, t.name);

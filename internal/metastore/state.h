@@ -5,6 +5,7 @@
 // keeps the one it took for as long as it likes.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,8 @@ struct Member {
 // Left by a removed member, so that its id never comes back by itself.
 struct Tombstone {
   std::string id;
-  RaftIndex removed_at{0};
+  RaftIndex removed_at{0};   // entry that removed it
+  UnixMillis removed_ms{0};  // by the clock of the leader then: for people
   std::string_view key() const { return id; }
   friend bool operator==(const Tombstone&, const Tombstone&) = default;
 };
@@ -84,6 +86,9 @@ struct State {
   RowMap<Member> members;
   RowMap<Tombstone> tombstones;
 
+  // The first partition, in order of topics, that names the member as owner or target; nothing if
+  // none does.
+  std::optional<TopicPartition> partition_naming(std::string_view member) const;
   // Nothing if the topic, or the partition within it, does not exist.
   const Assignment* assignment(std::string_view topic, PartitionId partition) const;
 };
