@@ -1,5 +1,8 @@
 #include "internal/dispatch/dispatcher.h"
 
+#include <map>
+#include <optional>
+
 #include "pkg/async/timeout.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
@@ -16,6 +19,7 @@ struct Dispatcher::State {
   Task<void> read(ReadRequest request);
   Task<void> send(Send send);
   Task<void> confirm(ConfirmGone question);
+  void note_gone_answer(const std::string& topic, const std::optional<Result<bool>>& answer);
   // What the plan wants to read, if the source has it.
   std::optional<ReadRequest> readable() const;
   void act();
@@ -34,7 +38,8 @@ struct Dispatcher::State {
   bool stopping = false;
   std::size_t sending = 0;
   std::string read_error;
-  Nanos read_again{0};  // after an error
+  std::map<std::string, std::string> gone_errors;  // topic -> why nobody can say what became of it
+  Nanos read_again{0};                             // after an error
   Event wake;
   Event idle;
   TaskGroup tasks;  // last: its destructor asserts that no task is left
@@ -73,7 +78,11 @@ PlanStats Dispatcher::stats() const {
 std::string Dispatcher::trouble() const {
   if (!state_->read_error.empty()) return state_->read_error;
   if (!state_->plan) return {};
-  return state_->plan->trouble(state_->env.clock.mono());
+  std::string trouble = state_->plan->trouble(state_->env.clock.mono());
+  if (trouble.empty() && !state_->gone_errors.empty()) {
+    trouble = state_->gone_errors.begin()->second;
+  }
+  return trouble;
 }
 
 Task<void> Dispatcher::State::watch_source() {
@@ -184,11 +193,27 @@ Task<void> Dispatcher::State::send(Send next) {
   }
 }
 
+// Says once for each reason why records of an unknown topic have to be kept.
+void Dispatcher::State::note_gone_answer(const std::string& topic,
+                                         const std::optional<Result<bool>>& answer) {
+  if (answer && answer->has_value()) {
+    gone_errors.erase(topic);
+    return;
+  }
+  std::string why = answer ? answer->error().text() : "no answer in time";
+  std::string& noted = gone_errors[topic];
+  if (noted == why) return;
+  NARAD_LOG_WARN(env.log, "records of an unknown topic are kept: its deletion is not confirmed",
+                 {"topic", topic}, {"why", why});
+  noted = std::move(why);
+}
+
 Task<void> Dispatcher::State::confirm(ConfirmGone question) {
   Task<Result<bool>> call = target.confirm_gone(question.topic, question.incarnation);
   auto answer = co_await with_timeout(env, o.deadline, std::move(call));
   GoneAnswer gone = GoneAnswer::unknown;
   if (answer && answer->has_value()) gone = answer->value() ? GoneAnswer::gone : GoneAnswer::alive;
+  note_gone_answer(question.topic, answer);
   const std::uint64_t before = plan->stats().discarded;
   plan->on_gone(question.topic, question.incarnation, gone, env.clock.mono());
   const std::uint64_t discarded = plan->stats().discarded - before;

@@ -83,6 +83,18 @@ void store(State& state, Member member) {
   state.members.put(std::make_shared<const Member>(std::move(member)));
 }
 
+void remember_deleted(State& state, const Topic& topic, RaftIndex index) {
+  state.deleted.put(std::make_shared<const DeletedTopic>(
+      DeletedTopic{deleted_id(topic.name, topic.incarnation), index}));
+  if (state.deleted.size() <= kDeletedTopicsKept) return;
+  const DeletedTopic* oldest = nullptr;
+  state.deleted.for_each([&](const std::shared_ptr<const DeletedTopic>& d) {
+    if (oldest == nullptr || d->deleted_at < oldest->deleted_at) oldest = d.get();
+  });
+  const std::string key = oldest->id;
+  state.deleted.erase(key);
+}
+
 CommandResult run(State& state, RaftIndex, const FoundCluster& c) {
   if (!parse_hex16(c.cluster_id)) return invalid("cluster_id must be 16 hex digits");
   if (state.cluster_id.empty()) state.cluster_id = c.cluster_id;
@@ -110,6 +122,10 @@ CommandResult run(State& state, RaftIndex index, const CreateTopic& c) {
   }
   if (const TopicRow* old = state.topics.find(c.name)) {
     return {ResultCode::exists, "topic already exists", old->topic};
+  }
+  if (state.was_deleted(c.name, c.incarnation)) {
+    return refuse(ResultCode::conflict,
+                  "a deleted topic of this name had this incarnation: draw another");
   }
   if (c.schema) {
     row.schemas.push_back(
@@ -165,6 +181,7 @@ CommandResult run(State& state, RaftIndex index, const DeleteTopic& c) {
   state.versions.topics = index;
   state.versions.assignments = index;
   state.topics.erase(c.name);
+  remember_deleted(state, topic, index);
   return done(std::move(topic));
 }
 

@@ -194,6 +194,35 @@ TEST(DeleteTopic, RecreatedName_InheritsNothing) {
             ResultCode::conflict);
 }
 
+TEST(DeleteTopic, Deletion_IsRememberedAsProof) {
+  Machine m;
+  m.run(member("a"));
+  m.run(creation("orders", 1, 7));
+  EXPECT_FALSE(m.state.was_deleted("orders", Incarnation(7)));
+  m.run(DeleteTopic{"orders", Incarnation(7)});
+  EXPECT_TRUE(m.state.was_deleted("orders", Incarnation(7)));
+  EXPECT_EQ(m.state.deleted.find("orders@0000000000000007")->deleted_at, m.state.applied);
+  EXPECT_EQ(m.run(creation("orders", 1, 7)).code, ResultCode::conflict);
+  EXPECT_TRUE(m.run(creation("orders", 1, 8)).done());
+  EXPECT_FALSE(m.state.was_deleted("orders", Incarnation(8)));
+}
+
+TEST(DeleteTopic, TooManyDeletions_ForgetTheOldestOnly) {
+  State state;
+  apply(state, state.applied.next(), member("a"));
+  for (std::uint64_t life = 1; life <= kDeletedTopicsKept + 3; ++life) {
+    // Lives in no order of their numbers, as random ones are.
+    const std::uint64_t bits = life * 0x9e3779b97f4a7c15u;
+    apply(state, state.applied.next(), creation("orders", 1, bits));
+    ASSERT_TRUE(
+        apply(state, state.applied.next(), DeleteTopic{"orders", Incarnation(bits)}).done());
+  }
+  check_invariants(state);
+  EXPECT_EQ(state.deleted.size(), kDeletedTopicsKept);
+  EXPECT_FALSE(state.was_deleted("orders", Incarnation(3 * 0x9e3779b97f4a7c15u)));
+  EXPECT_TRUE(state.was_deleted("orders", Incarnation(4 * 0x9e3779b97f4a7c15u)));
+}
+
 TEST(PutSchema, VersionThatIsNotNext_IsAConflict) {
   Machine m;
   m.run(creation("orders"));
@@ -559,6 +588,10 @@ TEST(Digest, AnyDifference_ChangesIt) {
   other = m.state;
   other.tombstones.put(std::make_shared<const Tombstone>(Tombstone{"z", RaftIndex(1), {}}));
   EXPECT_NE(digest(other), base);
+  other = m.state;
+  other.deleted.put(
+      std::make_shared<const DeletedTopic>(DeletedTopic{"z@00000000000000ff", RaftIndex(1)}));
+  EXPECT_NE(digest(other), base);
 }
 
 TEST(Codec, Rows_RoundTripWithEveryField) {
@@ -606,6 +639,9 @@ TEST(Codec, Rows_RoundTripWithEveryField) {
 
   Tombstone g{"gone", RaftIndex(77), UnixMillis(78)};
   EXPECT_EQ(decode_tombstone(encode_tombstone(g)).value(), g);
+
+  DeletedTopic d{"orders@00000000000000ff", RaftIndex(78)};
+  EXPECT_EQ(decode_deleted_topic(encode_deleted_topic(d)).value(), d);
 }
 
 TEST(Codec, DamagedRow_IsDataLossAndNamesTheField) {

@@ -86,6 +86,12 @@ void describe(C& m, F& f) {
   f("changed_at", m.changed_at);
 }
 
+template <Described<DeletedTopic> C, class F>
+void describe(C& d, F& f) {
+  f("id", d.id);
+  f("deleted_at", d.deleted_at);
+}
+
 template <Described<Tombstone> C, class F>
 void describe(C& t, F& f) {
   f("id", t.id);
@@ -129,6 +135,7 @@ std::string encode_assignment(const Assignment& assignment) { return encode(assi
 std::string encode_schema(const SchemaVersion& schema) { return encode(schema); }
 std::string encode_member(const Member& member) { return encode(member); }
 std::string encode_tombstone(const Tombstone& tombstone) { return encode(tombstone); }
+std::string encode_deleted_topic(const DeletedTopic& deleted) { return encode(deleted); }
 
 Result<void> decode_summary(std::string_view text, State& out) {
   NARAD_TRY(auto s, decode<Summary>("summary", text));
@@ -150,6 +157,9 @@ Result<SchemaVersion> decode_schema(std::string_view text) {
 Result<Member> decode_member(std::string_view text) { return decode<Member>("member", text); }
 Result<Tombstone> decode_tombstone(std::string_view text) {
   return decode<Tombstone>("tombstone", text);
+}
+Result<DeletedTopic> decode_deleted_topic(std::string_view text) {
+  return decode<DeletedTopic>("deleted topic", text);
 }
 
 }  // namespace narad::metastore

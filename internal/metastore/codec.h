@@ -16,6 +16,7 @@ std::string encode_assignment(const Assignment& assignment);
 std::string encode_schema(const SchemaVersion& schema);
 std::string encode_member(const Member& member);
 std::string encode_tombstone(const Tombstone& tombstone);
+std::string encode_deleted_topic(const DeletedTopic& deleted);
 
 struct DecodedTopic {
   Topic topic;
@@ -26,5 +27,6 @@ Result<Assignment> decode_assignment(std::string_view text);
 Result<SchemaVersion> decode_schema(std::string_view text);
 Result<Member> decode_member(std::string_view text);
 Result<Tombstone> decode_tombstone(std::string_view text);
+Result<DeletedTopic> decode_deleted_topic(std::string_view text);
 
 }  // namespace narad::metastore

@@ -40,6 +40,14 @@ const Assignment* State::assignment(std::string_view topic, PartitionId partitio
   return &row->assignments[partition.value()];
 }
 
+std::string deleted_id(std::string_view topic, Incarnation incarnation) {
+  return cat(topic, "@", to_hex16(incarnation.value()));
+}
+
+bool State::was_deleted(std::string_view topic, Incarnation incarnation) const {
+  return deleted.contains(deleted_id(topic, incarnation));
+}
+
 std::uint64_t digest(const State& state) {
   std::uint64_t sum = 0;
   // Each piece is sealed with the sum before it, so that order and boundaries count.
@@ -52,6 +60,7 @@ std::uint64_t digest(const State& state) {
   });
   state.members.for_each([&](const auto& m) { add(encode_member(*m)); });
   state.tombstones.for_each([&](const auto& t) { add(encode_tombstone(*t)); });
+  state.deleted.for_each([&](const auto& d) { add(encode_deleted_topic(*d)); });
   return sum;
 }
 
@@ -71,6 +80,7 @@ void check_topic(const State& state, const TopicRow& row) {
   const Topic& t = row.topic;
   NARAD_ASSERT(validate_topic_name(t.name).has_value(), t.name);
   NARAD_ASSERT(t.incarnation.value() != 0, t.name);
+  NARAD_ASSERT(!state.was_deleted(t.name, t.incarnation), t.name);
   NARAD_ASSERT(t.partitions >= 1, t.name);
   NARAD_ASSERT(row.assignments.size() == t.partitions, t.name);
   NARAD_ASSERT(row.changed_at.value() > 0, t.name);
@@ -110,6 +120,8 @@ void check_invariants(const State& state) {
   state.topics.check_invariants();
   state.members.check_invariants();
   state.tombstones.check_invariants();
+  state.deleted.check_invariants();
+  NARAD_ASSERT(state.deleted.size() <= kDeletedTopicsKept);
   for (RaftIndex version :
        {state.versions.topics, state.versions.schemas, state.versions.assignments,
         state.versions.members, state.versions.users}) {

@@ -66,6 +66,21 @@ struct Tombstone {
   friend bool operator==(const Tombstone&, const Tombstone&) = default;
 };
 
+// Left by a deleted topic: the only proof that this life of the name has ended. That a state lacks
+// a topic proves nothing, since the state may be older than the topic (a restored backup).
+struct DeletedTopic {
+  std::string id;  // name and incarnation, by deleted_id()
+  RaftIndex deleted_at{0};
+  std::string_view key() const { return id; }
+  friend bool operator==(const DeletedTopic&, const DeletedTopic&) = default;
+};
+
+std::string deleted_id(std::string_view topic, Incarnation incarnation);  // orders@16 hex digits
+
+// The latest ones are kept. Data of a topic that was deleted before them, on a node that was away
+// all that time, stays until somebody removes it.
+inline constexpr std::size_t kDeletedTopicsKept = 65'536;
+
 // Index of the last entry that changed something in each domain. A reader that caches what it
 // derived from a domain compares the number.
 struct Versions {
@@ -85,12 +100,15 @@ struct State {
   RowMap<TopicRow> topics;
   RowMap<Member> members;
   RowMap<Tombstone> tombstones;
+  RowMap<DeletedTopic> deleted;
 
   // The first partition, in order of topics, that names the member as owner or target; nothing if
   // none does.
   std::optional<TopicPartition> partition_naming(std::string_view member) const;
   // Nothing if the topic, or the partition within it, does not exist.
   const Assignment* assignment(std::string_view topic, PartitionId partition) const;
+  // The entry that deleted this life of a topic is known: it will never come back.
+  bool was_deleted(std::string_view topic, Incarnation incarnation) const;
 };
 
 // A state as readers see it: never changes once published. Null never occurs.

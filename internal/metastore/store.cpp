@@ -26,12 +26,17 @@ constexpr const char* kSchema = R"(
   CREATE TABLE log(idx INTEGER PRIMARY KEY, command BLOB NOT NULL);
   PRAGMA user_version = 1;
 )";
+// Tables that came later; made when a store without them is opened.
+constexpr const char* kLaterTables = R"(
+  CREATE TABLE IF NOT EXISTS deleted_topic(id TEXT PRIMARY KEY, doc TEXT NOT NULL)
+      WITHOUT ROWID;
+)";
 
 // Every statement of a commit, prepared once.
 struct Statements {
   sqlite::Statement summary, topic, assignment, schema, member, tombstone, log;
   sqlite::Statement drop_topic, drop_assignments, drop_schemas, drop_member, drop_tombstone;
-  sqlite::Statement trim_log;
+  sqlite::Statement trim_log, deleted, drop_deleted;
 
   static Result<Statements> prepare(sqlite::Database& db) {
     NARAD_TRY(auto summary, db.prepare("INSERT OR REPLACE INTO summary VALUES(1, ?1)"));
@@ -47,11 +52,13 @@ struct Statements {
     NARAD_TRY(auto drop_member, db.prepare("DELETE FROM member WHERE id = ?1"));
     NARAD_TRY(auto drop_tombstone, db.prepare("DELETE FROM tombstone WHERE id = ?1"));
     NARAD_TRY(auto trim_log, db.prepare("DELETE FROM log WHERE idx <= ?1"));
+    NARAD_TRY(auto deleted, db.prepare("INSERT OR REPLACE INTO deleted_topic VALUES(?1, ?2)"));
+    NARAD_TRY(auto drop_deleted, db.prepare("DELETE FROM deleted_topic WHERE id = ?1"));
     return Statements{std::move(summary),      std::move(topic),       std::move(assignment),
                       std::move(schema),       std::move(member),      std::move(tombstone),
                       std::move(log),          std::move(drop_topic),  std::move(drop_assignments),
                       std::move(drop_schemas), std::move(drop_member), std::move(drop_tombstone),
-                      std::move(trim_log)};
+                      std::move(trim_log),     std::move(deleted),     std::move(drop_deleted)};
   }
 };
 
@@ -155,6 +162,13 @@ Result<void> load_members(sqlite::Database& db, State& state) {
     NARAD_TRY(auto tombstone, decode_tombstone(tombstones.text(0)));
     state.tombstones.put(std::make_shared<const Tombstone>(std::move(tombstone)));
   }
+  NARAD_TRY(auto deleted, db.prepare("SELECT doc FROM deleted_topic ORDER BY id"));
+  for (;;) {
+    NARAD_TRY(bool more, deleted.step());
+    if (!more) break;
+    NARAD_TRY(auto topic, decode_deleted_topic(deleted.text(0)));
+    state.deleted.put(std::make_shared<const DeletedTopic>(std::move(topic)));
+  }
   return ok();
 }
 
@@ -220,6 +234,11 @@ Result<void> write_difference(Statements& sql, const State& before, const State&
     note(b != nullptr ? sql.tombstone.run(b->id, encode_tombstone(*b))
                       : sql.drop_tombstone.run(a->id));
   });
+  before.deleted.diff(after.deleted, [&](const DeletedTopic* a, const DeletedTopic* b) {
+    if (failure) return;
+    note(b != nullptr ? sql.deleted.run(b->id, encode_deleted_topic(*b))
+                      : sql.drop_deleted.run(a->id));
+  });
   if (failure) return *failure;
   return sql.summary.run(encode_summary(after));
 }
@@ -251,6 +270,7 @@ Result<Store::Opened> Store::open(FileSystem& fs, const std::string& directory) 
     NARAD_TRY(auto db,
               store.create_database(kName, options, [](sqlite::Database& fresh) -> Result<void> {
                 NARAD_TRY(fresh.exec(kSchema));
+                NARAD_TRY(fresh.exec(kLaterTables));
                 NARAD_TRY(auto summary, fresh.prepare("INSERT INTO summary VALUES(1, ?1)"));
                 return summary.run(encode_summary(State{}));
               }));
@@ -267,6 +287,7 @@ Result<Store::Opened> Store::open(FileSystem& fs, const std::string& directory) 
   if (!db) return explain(db.error());
   if (auto sound = db.value().quick_check(); !sound) return explain(sound.error());
   NARAD_TRY(check_version(db.value()));
+  if (auto later = db.value().exec(kLaterTables); !later) return explain(later.error());
   auto state = load(db.value());
   if (!state) return explain(state.error());
   auto impl = std::make_unique<Impl>(std::move(store), std::move(db.value()));

@@ -311,9 +311,16 @@ Task<Result<CommitOutcome>> LocalBroker::commit(TopicPartition partition, Commit
 }
 
 Task<Result<bool>> LocalBroker::confirm_gone(std::string topic, Incarnation incarnation) {
-  // A lone node is its own leader, and its view holds every entry that was ever answered.
-  const auto* found = metastore_.view()->topics.find(topic);
-  co_return found == nullptr || found->topic.incarnation != incarnation;
+  // A lone node is its own leader. Proof is the deletion itself, never that the topic is not there:
+  // a metastore put back from a backup lacks the topics that are younger than it.
+  const auto view = metastore_.view();
+  if (view->was_deleted(topic, incarnation)) co_return true;
+  const auto* found = view->topics.find(topic);
+  if (found != nullptr && found->topic.incarnation == incarnation) co_return false;
+  co_return Error(Errc::unavailable,
+                  cat("the metastore knows neither topic ", topic, " of incarnation ",
+                      to_hex16(incarnation.value()),
+                      " nor its deletion (is it a restored, older copy?): its records are kept"));
 }
 
 Event& LocalBroker::routing_changed() { return metastore_.changed(); }

@@ -234,8 +234,9 @@ Task<Result<void>> Node::Impl::open_metastore() {
   co_return ok();
 }
 
-// Finishes removals that a crash interrupted, and sets aside topic directories that the metastore
-// does not know. Those are never removed here: an emptied metastore must not take the data along.
+// Finishes removals that a crash interrupted, and sets aside topic directories of which the
+// metastore knows neither the topic nor its deletion. Those are never removed here: an emptied or
+// an older metastore must not take the data along.
 Task<Result<void>> Node::Impl::sweep_directories() {
   struct Found {
     std::vector<std::string> aside;
@@ -254,6 +255,12 @@ Task<Result<void>> Node::Impl::sweep_directories() {
           continue;
         if (!incarnation && incarnation.error().code() != Errc::not_found) {
           return incarnation.error();
+        }
+        if (incarnation && view->was_deleted(topic, incarnation.value())) {
+          // Proof: the applied state holds the deletion of this very incarnation; a crash or a bad
+          // disk kept it from being carried out.
+          NARAD_TRY(delete_topic_data(fs, disk, topic, incarnation.value()));
+          continue;
         }
         NARAD_TRY(std::string aside, set_aside_topic(fs, disk, topic));
         found.aside.push_back(std::move(aside));
