@@ -16,6 +16,13 @@
 
 namespace narad::metastore {
 
+// Who leads, as known here.
+struct LeaderView {
+  std::string node;  // node id; empty: nobody is known to lead
+  bool is_self = false;
+  std::uint64_t term = 0;
+};
+
 class Proposer {
  public:
   virtual ~Proposer() = default;
@@ -24,8 +31,17 @@ class Proposer {
   virtual Task<Result<CommandResult>> propose(Command command) = 0;
   // The newest state applied on this node. Take it again after each co_await.
   virtual ViewPtr view() const = 0;
-  // Notified after each new view.
+  // Notified after each new view, and when the leader changes.
   virtual Event& changed() = 0;
+
+  // A read index confirmed by a majority in a round begun after this call, which the local view has
+  // applied when it answers: view() then shows everything that was answered as done anywhere before
+  // the call. Errors: unavailable if that took longer than `deadline` (from now).
+  virtual Task<Result<RaftIndex>> barrier(Nanos deadline) = 0;
+  virtual LeaderView leader() const = 0;
+  // Since this process started, and since it last lost its leader, this node has had a read index
+  // of the leader and applied up to it; lapses 5 s after the last contact.
+  virtual bool caught_up() const = 0;
 };
 
 class Metastore final : public Proposer {
@@ -41,6 +57,9 @@ class Metastore final : public Proposer {
   Task<Result<CommandResult>> propose(Command command) override;
   ViewPtr view() const override;
   Event& changed() override;
+  Task<Result<RaftIndex>> barrier(Nanos deadline) override;
+  LeaderView leader() const override;
+  bool caught_up() const override;
 
   // Ends open proposals, writes what a clean start looks for, closes. Later proposals answer
   // `unavailable`.
