@@ -35,6 +35,8 @@ struct ClientResponse {
   std::string body;
 };
 
+struct Exchange;
+
 class Client {
  public:
   explicit Client(Env& env, ClientOptions options = {});
@@ -53,8 +55,9 @@ class Client {
 
  private:
   struct State;
-  static Task<void> exchange(std::shared_ptr<State> state, Endpoint to, ClientRequest request,
-                             std::shared_ptr<void> progress);
+  static Task<void> exchange(std::shared_ptr<State> state, Endpoint to,
+                             std::shared_ptr<const ClientRequest> request,
+                             std::shared_ptr<Exchange> progress);
   std::shared_ptr<State> state_;
 };
 

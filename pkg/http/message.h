@@ -51,7 +51,9 @@ struct Request {
   std::string body;                      // whole, chunked coding removed
   bool body_too_large = false;           // see RouteOptions::handler_refuses_large; body is empty
   std::shared_ptr<const Endpoint> peer;  // never null in a handler
-  RouteMatch match;                      // filled by the admission callback (server.h) with Router
+  // What Server::serve() was given with the connection: who the peer has proven to be.
+  std::shared_ptr<const void> context;
+  RouteMatch match;  // filled by the admission callback (server.h) with Router
 
   std::string_view path() const;   // of target, still encoded
   std::string_view query() const;  // of target, after '?', still encoded; see query.h

@@ -34,12 +34,13 @@ Task<void> sweep(std::shared_ptr<ServerState> state) {
   }
 }
 
-void start(const std::shared_ptr<ServerState>& state, std::unique_ptr<Stream> stream) {
+void start(const std::shared_ptr<ServerState>& state, std::unique_ptr<Stream> stream,
+           std::shared_ptr<const void> context = nullptr) {
   if (state->sessions.empty()) state->now = state->env.clock.mono();
   ++state->stats.accepted;
   const std::size_t open = state->sessions.size();
   if (open < state->options.connections_max) {
-    auto session = std::make_shared<Session>(state, std::move(stream));
+    auto session = std::make_shared<Session>(state, std::move(stream), std::move(context));
     state->tasks.spawn("http session", Session::run(std::move(session)));
     return;
   }
@@ -108,8 +109,8 @@ std::vector<Endpoint> Server::local() const {
   return all;
 }
 
-void Server::serve(std::unique_ptr<Stream> stream) {
-  if (!state_->draining) start(state_, std::move(stream));
+void Server::serve(std::unique_ptr<Stream> stream, std::shared_ptr<const void> context) {
+  if (!state_->draining) start(state_, std::move(stream), std::move(context));
 }
 
 Task<void> Server::stop(Nanos grace) {

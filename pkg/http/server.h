@@ -74,8 +74,9 @@ class Server {
   Result<void> listen(const Endpoint& at);
   // Where it listens, in order of listen().
   std::vector<Endpoint> local() const;
-  // Serves one connection that came from elsewhere (tests; another kind of listener).
-  void serve(std::unique_ptr<Stream> stream);
+  // Serves one connection that came from elsewhere (tests; another kind of listener). Its requests
+  // carry `context`.
+  void serve(std::unique_ptr<Stream> stream, std::shared_ptr<const void> context = nullptr);
 
   // Stops accepting, closes idle connections, lets requests in progress finish with
   // "Connection: close"; what is left after `grace` is cancelled. Idempotent.

@@ -115,6 +115,19 @@ int status_of(std::string_view answer) {
   return std::atoi(std::string(answer.substr(9, 3)).c_str());
 }
 
+TEST_F(ServerTest, ServedConnection_ItsContext_ReachesEveryHandler) {
+  start();
+  auto c = world.connection();
+  auto context = std::make_shared<const std::string>("n2");
+  server->serve(std::move(c.near), context);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(exchange(c.far, kInfoRequest), kInfoAnswer);
+    EXPECT_EQ(last.context, context);
+  }
+  ask(kInfoRequest);
+  EXPECT_EQ(last.context, nullptr);
+}
+
 TEST_F(ServerTest, Get_IsAnsweredAndTheConnectionKept) {
   start();
   auto peer = world.dial(80);

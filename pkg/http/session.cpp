@@ -62,11 +62,13 @@ class InHandler {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<ServerState> server, std::unique_ptr<Stream> stream)
+Session::Session(std::shared_ptr<ServerState> server, std::unique_ptr<Stream> stream,
+                 std::shared_ptr<const void> context)
     : server_(std::move(server)),
       wire_(std::make_shared<BufferedStream>(server_->env, std::move(stream))),
       buffer_(wire_->buffer()),
-      peer_(std::make_shared<const Endpoint>(wire_->stream().peer())) {
+      peer_(std::make_shared<const Endpoint>(wire_->stream().peer())),
+      context_(std::move(context)) {
   server_->sessions.push_back(this);
   place_ = std::prev(server_->sessions.end());
   ++server_->stats.connections;
@@ -127,6 +129,7 @@ Task<void> Session::run(std::shared_ptr<Session> self) {
 
     Request& request = parser.request();
     request.peer = s.peer_;
+    request.context = s.context_;
     const bool head_only = request.method == Method::head;
     const Admission admission = s.server_->admit(request);
     Body body = Body::complete;

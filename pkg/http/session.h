@@ -41,7 +41,8 @@ struct ServerState {
 
 class Session {
  public:
-  Session(std::shared_ptr<ServerState> server, std::unique_ptr<Stream> stream);
+  Session(std::shared_ptr<ServerState> server, std::unique_ptr<Stream> stream,
+          std::shared_ptr<const void> context = nullptr);
   ~Session();
 
   // Serves until the connection ends. `self` keeps the session alive.
@@ -77,6 +78,7 @@ class Session {
   const std::shared_ptr<BufferedStream> wire_;
   ReadBuffer& buffer_;  // of wire_
   const std::shared_ptr<const Endpoint> peer_;
+  const std::shared_ptr<const void> context_;
   std::list<Session*>::iterator place_;
   Phase phase_ = Phase::first;
   Nanos deadline_;
