@@ -3,21 +3,18 @@
 #include "internal/api/query_fields.h"
 #include "internal/api/routes.h"
 #include "internal/api/status.h"
+#include "pkg/http/accept.h"
 
 namespace narad::api {
 namespace {
 
 constexpr std::string_view kLines = "application/x-ndjson";
 
-// Whether one of the media types of an Accept header is the one of lines.
+// Whether the client names the media type of lines, and likes it no less than JSON.
 bool accepts_lines(const http::Request& request) {
-  std::string_view accept = request.headers.get("Accept").value_or("");
-  while (!accept.empty()) {
-    const std::size_t end = std::min(accept.find(','), accept.size());
-    if (media_type(accept.substr(0, end)) == kLines) return true;
-    accept.remove_prefix(std::min(end + 1, accept.size()));
-  }
-  return false;
+  const auto lines = http::accept_quality(request.headers, "Accept", kLines);
+  const auto json = http::accept_quality(request.headers, "Accept", "application/json");
+  return lines.value_or(0) > 0 && *lines >= json.value_or(0);
 }
 
 // 200 with the messages: one object, a list, or lines.

@@ -92,6 +92,17 @@ TEST(Consume, Max_AnswersAListEvenOfOne) {
   EXPECT_TRUE(response.body.starts_with("[{") && response.body.ends_with("}]\n"));
 }
 
+TEST(Consume, AcceptWithoutLikingForLines_AnswersJson) {
+  for (const char* accept : {"application/x-ndjson;q=0", "application/x-ndjson;q=0.0, */*", "*/*",
+                             "text/plain", "application/json, application/x-ndjson;q=0.5"}) {
+    Fixture f;
+    f.topic("orders");
+    f.headers["Accept"] = accept;
+    f.broker.queue.push_back(leased(0, 1, 2, "k", "payload"));
+    EXPECT_EQ(f.get("/v1/topics/orders/consume?max=10").content_type, "application/json") << accept;
+  }
+}
+
 TEST(Consume, AcceptLines_AnswersOneMessageALine) {
   Fixture f;
   f.topic("orders");
