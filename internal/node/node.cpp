@@ -181,6 +181,10 @@ Task<Result<void>> Node::Impl::start() {
     server_options.write_timeout = config.http.write_timeout;
     server_options.idle_timeout = config.http.idle_timeout;
     server_options.connections_max = config.http.max_connections;
+    // Three batches of the largest size at once always find room (http/server.h).
+    server_options.buffered_bytes_max = std::max<std::size_t>(
+        server_options.buffered_bytes_max,
+        std::size_t{4} * static_cast<std::size_t>(config.http.max_batch_bytes));
     server_options.header_bytes_max = static_cast<std::size_t>(config.http.max_header_bytes);
     server = std::make_unique<http::Server>(env, server_options, api->admit(), api->handler());
     if (auto listening = server->listen(at); !listening) {

@@ -22,4 +22,21 @@ inline int hex_digit(char c) {
   return -1;
 }
 
+// A CR without LF behind it, or a LF without CR before it.
+inline bool has_bare_line_end(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n' && (i == 0 || text[i - 1] != '\r')) return true;
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] != '\n') return true;
+  }
+  return false;
+}
+
+// A control character other than a tab.
+inline bool has_control(std::string_view text) {
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) return true;
+  }
+  return false;
+}
+
 }  // namespace narad::http

@@ -104,9 +104,14 @@ RequestParser::Step RequestParser::feed_chunks(std::string_view input, std::size
     const std::size_t n = put(boost::asio::const_buffer(input.data(), input.size()), ec);
     input.remove_prefix(n);
     used += n;
-    if (ec == beast_http::error::need_more) return Step::need_more;
+    // What is left over is the beginning of a line (chunk data is always eaten). Beast waits for
+    // CR LF however many bare ends of line it has seen.
+    if (ec == beast_http::error::need_more) {
+      if (has_bare_line_end(input)) return fail(400, "a line of a chunked body must end in CR LF");
+      return Step::need_more;
+    }
     if (ec == beast_http::error::body_limit) return Step::too_large;
-    if (ec) return fail(400, "malformed chunked body");
+    if (ec) return refusal_status_ != 0 ? Step::refused : fail(400, "malformed chunked body");
     if (n == 0 && input.empty() && !is_done()) return Step::need_more;
   }
   return Step::body_done;
@@ -160,6 +165,11 @@ void RequestParser::on_header_impl(error_code& ec) {
 std::size_t RequestParser::on_body_impl(string_view body, error_code&) {
   request_.body.append(body.data(), body.size());  // not reached: the session reads these itself
   return body.size();
+}
+
+void RequestParser::on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) {
+  // Beast lets a quoted value hold an end of line; others would see a chunk begin there.
+  if (has_control(to_std(extensions))) refuse(400, "malformed chunk extension", ec);
 }
 
 std::size_t RequestParser::on_chunk_body_impl(std::uint64_t, string_view body, error_code&) {

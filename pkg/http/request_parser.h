@@ -45,7 +45,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   void on_header_impl(error_code& ec) override;
   void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
   std::size_t on_body_impl(string_view body, error_code&) override;
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) override;
   std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code&) override;
   void on_finish_impl(error_code&) override {}
 

@@ -42,7 +42,8 @@ ResponseParser::Step ResponseParser::feed_chunks(std::string_view input, std::si
     const std::size_t n = put(boost::asio::const_buffer(input.data(), input.size()), ec);
     input.remove_prefix(n);
     used += n;
-    if (ec == beast_http::error::need_more) return Step::need_more;
+    if (ec == beast_http::error::need_more)
+      return has_bare_line_end(input) ? Step::malformed : Step::need_more;
     if (ec == beast_http::error::body_limit) return Step::too_large;
     if (ec) return Step::malformed;
   }
@@ -59,6 +60,11 @@ void ResponseParser::on_field_impl(field name, string_view name_text, string_vie
     return;
   }
   response_.headers.add(std::string_view(name_text.data(), name_text.size()), text);
+}
+
+void ResponseParser::on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) {
+  if (has_control({extensions.data(), extensions.size()}))
+    ec = beast_http::error::bad_chunk_extension;
 }
 
 }  // namespace narad::http

@@ -34,7 +34,7 @@ class ResponseParser final : public boost::beast::http::basic_parser<false> {
   void on_header_impl(error_code&) override { head_done_ = true; }
   void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
   std::size_t on_body_impl(string_view body, error_code&) override { return body.size(); }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) override;
   std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code&) override {
     response_.body.append(body.data(), body.size());
     return body.size();

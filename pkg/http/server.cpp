@@ -20,17 +20,23 @@ Nanos tick_of(const ServerOptions& options) {
   return std::clamp(shortest / 8, kTickMin, kTickMax);
 }
 
-// Cuts off whoever is overdue. Sleeps without a timer while nobody is connected.
+// Cuts off whoever is overdue, or lets it answer. Sleeps without a timer while nobody is connected.
 Task<void> sweep(std::shared_ptr<ServerState> state) {
   for (;;) {
     while (state->sessions.empty()) co_await state->sessions_changed.wait();
     co_await sleep_for(state->env, state->tick);
     state->now = state->env.clock.mono();
+    bool late_body = false;
     for (Session* session : state->sessions) {
       if (!session->overdue()) continue;
       ++state->stats.timed_out;
-      session->cut_off();
+      if (session->awaits_body()) {
+        late_body = true;
+      } else {
+        session->cut_off();
+      }
     }
+    if (late_body) state->body_overdue.notify_all();
   }
 }
 

@@ -6,10 +6,19 @@
 // plain function) places the request and says how large its body may be; the body is read whole;
 // `handler` answers. What the server answers by itself, closing the connection: 400 malformed or
 // not HTTP/1.x (text), 413 body over the limit (JSON), 417 an expectation other than 100-continue,
-// 431 headers over the limit, 501 unknown transfer coding, 503 too many connections or buffered
-// bytes. A handler that throws is logged and answered 500. A client over a time-out is cut off
-// without an answer, at most two ticks late (a tick is an eighth of the shortest time-out, a second
-// at most).
+// 400 (JSON) a body cut short or late, 431 headers over the limit, 501 unknown transfer coding, 503
+// too many connections or buffered bytes. A handler that throws is logged and answered 500. Any
+// other client over a time-out is cut off without an answer. Time-outs are noticed at most two
+// ticks late (a tick is an eighth of the shortest time-out, a second at most).
+//
+// After a refusal what the client still sends is read away, so that it can read the answer: up to
+// 64 MiB, while something comes every two seconds, for the read time-out at most. A client that
+// sends more before it reads sees a reset.
+//
+// Memory for bodies: `buffered_bytes_max` for all connections together. A body grows with what has
+// arrived, and only while it leaves as much for the others as it takes itself: n large bodies at
+// once leave room for one of 1/(n+1) of the total, so that bulk loads cannot shut out single
+// messages.
 //
 // Client gone: with Admission::cancel_when_gone the connection is watched while the handler runs,
 // and the handler is cancelled (operation_aborted from its co_await) when the peer closes or
@@ -33,7 +42,7 @@ struct ServerOptions {
   Nanos idle_timeout = std::chrono::seconds(60);   // between requests
   std::size_t connections_max = 10'000;            // further ones: 503 and closed
   std::size_t header_bytes_max = 64 * 1024;        // request line and fields; over: 431
-  std::size_t buffered_bytes_max = 512u << 20;     // bodies of all connections together; over: 503
+  std::size_t buffered_bytes_max = 256u << 20;     // bodies of all connections together; over: 503
 };
 
 // What the admission callback decides once the headers are there.

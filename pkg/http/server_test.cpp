@@ -258,6 +258,13 @@ TEST_P(ServerRefusal, MalformedRequest_IsRefusedAndTheConnectionClosed) {
   EXPECT_EQ(server->stats().connections, 0u);
 }
 
+// Nothing that comes later could make them right, so the client need not wait for a time-out.
+TEST_P(ServerRefusal, MalformedRequest_IsRefusedAtOnce) {
+  start();
+  auto peer = world.dial(80);
+  EXPECT_EQ(status_of(exchange(peer, GetParam().request)), GetParam().status);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Matrix, ServerRefusal,
     testing::Values(
@@ -333,6 +340,34 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"ChunkWithoutEnd",
                 "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
                 "chunked\r\n\r\n2\r\nheXX0\r\n\r\n",
+                400},
+        Refused{"BareLineFeedInChunks",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n2\nhe\n0\n\n",
+                400},
+        Refused{"BareLineFeedAfterChunkData",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n2\r\nhe\n0\r\n\r\n",
+                400},
+        Refused{"BareLineFeedInChunkSize",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n2\nhe\r\n0\r\n\r\n",
+                400},
+        Refused{"BareLineFeedInChunkExtension",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n2;a=\"\n\"\r\nhe\r\n0\r\n\r\n",
+                400},
+        Refused{"BareLineFeedAtTheEnd",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n2\r\nhe\r\n0\r\n\n",
+                400},
+        Refused{"BareLineFeedInTrailer",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n0\r\nX: y\n\r\n",
+                400},
+        Refused{"BareCarriageReturnInTrailer",
+                "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n0\r\nX: y\rZ: z\r\n\r\n",
                 400},
         Refused{"LengthInTrailer",
                 "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
@@ -470,6 +505,41 @@ TEST_F(ServerTest, RefusedBody_IsReadAwayForAWhileSoThatTheAnswerArrives) {
   EXPECT_EQ(server->stats().connections, 0u);
 }
 
+// A client that sends all of its body before it looks for an answer must get to read that answer.
+TEST_F(ServerTest, LargeRefusedBody_IsReadAwayWholeBeforeTheClose) {
+  start();
+  const std::string piece(1 << 20, 'x');
+  for (const std::string_view route : {"/tiny", "/large"}) {
+    auto peer = world.dial(80);
+    peer.send(
+        cat("POST ", route, " HTTP/1.1\r\nHost: x\r\nContent-Length: ", 40u << 20, "\r\n\r\n"));
+    for (int i = 0; i < 40; ++i) {
+      peer.send(piece);
+      world.run_for(milliseconds(100));
+      ASSERT_EQ(peer.to->bytes, "") << route << ' ' << i;
+    }
+    EXPECT_FALSE(peer.from->reset);
+    EXPECT_EQ(status_of(peer.take()), 413) << route;
+    peer.shutdown();
+    world.poll();
+    EXPECT_EQ(server->stats().connections, 0u);
+  }
+}
+
+TEST_F(ServerTest, RefusedBodyWithoutEnd_IsCutOff) {
+  start();
+  const std::string piece(1 << 20, 'x');
+  for (const bool fast : {true, false}) {
+    auto peer = world.dial(80);
+    peer.send("POST /tiny HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n");
+    for (int i = 0; i < 80 && server->stats().connections > 0; ++i) {
+      peer.send(fast ? std::string_view(piece) : std::string_view("x"));
+      world.run_for(fast ? milliseconds(1) : milliseconds(1000));
+    }
+    EXPECT_EQ(server->stats().connections, 0u) << fast;
+  }
+}
+
 TEST_F(ServerTest, HandlerThatRefusesLargeItself_IsCalledWithTheFlag) {
   start();
   auto peer = world.dial(80);
@@ -535,7 +605,7 @@ TEST_F(ServerTest, EndlessChunkHeader_IsRefused) {
 
 TEST_F(ServerTest, BodiesTogetherOverTheLimit_Are503) {
   ServerOptions options;
-  options.buffered_bytes_max = 150'000;
+  options.buffered_bytes_max = 250'000;
   start(options);
   auto first = world.dial(80);
   exchange(first, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
@@ -543,17 +613,35 @@ TEST_F(ServerTest, BodiesTogetherOverTheLimit_Are503) {
   EXPECT_GT(server->stats().buffered_bytes, 90'000u);
   auto second = world.dial(80);
   exchange(second, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
-  EXPECT_EQ(status_of(exchange(second, std::string(60'000, 'x'))), 503);
+  EXPECT_EQ(status_of(exchange(second, std::string(90'000, 'x'))), 503);
   EXPECT_EQ(server->stats().buffered_bytes, 100'000u);
   auto chunked = world.dial(80);
   exchange(chunked, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
-  EXPECT_EQ(status_of(exchange(chunked, "ea60\r\n" + std::string(60'000, 'x'))), 503);
+  EXPECT_EQ(status_of(exchange(chunked, "15f90\r\n" + std::string(90'000, 'x'))), 503);
   // Announcing costs nothing: memory follows what has arrived.
   auto small = world.dial(80);
   EXPECT_EQ(exchange(small, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"),
             kEchoAnswer);
   EXPECT_EQ(status_of(exchange(first, std::string(10'000, 'x'))), 200);
   EXPECT_EQ(server->stats().buffered_bytes, 0u);
+}
+
+// Twenty bulk loads that never end hold less than all, so that ordinary messages go on.
+TEST_F(ServerTest, ManyLargeBodies_LeaveRoomForSmallOnes) {
+  ServerOptions options;
+  options.buffered_bytes_max = 10 << 20;
+  start(options);
+  std::vector<TestWorld::Peer> bulk;
+  for (int i = 0; i < 20; ++i) {
+    auto& peer = bulk.emplace_back(world.dial(80));
+    exchange(peer, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n");
+    exchange(peer, std::string(1'000'000, 'x'));
+  }
+  EXPECT_LE(server->stats().buffered_bytes, options.buffered_bytes_max);
+  const std::string body(100'000, 'm');
+  const std::string answer =
+      ask(cat("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ", body.size(), "\r\n\r\n", body));
+  EXPECT_EQ(status_of(answer), 200) << answer;
 }
 
 TEST_F(ServerTest, HandlerThatThrows_Is500AndLogged) {
@@ -592,24 +680,99 @@ TEST_F(ServerTest, IdleConnection_IsClosedAfterTheIdleTimeout) {
 }
 
 // One byte a second keeps the connection busy but ends no request.
-TEST_F(ServerTest, SlowHeadOrBody_IsCutOffByTheReadTimeout) {
+TEST_F(ServerTest, SlowHead_IsCutOffByTheReadTimeout) {
   start();
-  for (const std::string_view request :
-       {"GET /info HTTP/1.1\r\nHost: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nxxxxxxxxxxxxxxxxxx",
-        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nxxxxxxxxx"}) {
-    auto peer = world.dial(80);
-    exchange(peer, kInfoRequest);
-    const std::size_t at_once = request.size() - 15;
-    peer.send(request.substr(0, at_once));
-    world.poll();
-    for (std::size_t i = at_once; i < request.size() && !peer.closed(); ++i) {
-      world.run_for(seconds(1));
-      peer.send(request.substr(i, 1));
-    }
-    EXPECT_TRUE(peer.closed()) << request;
+  auto peer = world.dial(80);
+  exchange(peer, kInfoRequest);
+  const std::string_view request = "GET /info HTTP/1.1\r\nHost: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+  const std::size_t at_once = request.size() - 15;
+  peer.send(request.substr(0, at_once));
+  world.poll();
+  for (std::size_t i = at_once; i < request.size() && !peer.closed(); ++i) {
+    world.run_for(seconds(1));
+    peer.send(request.substr(i, 1));
   }
-  EXPECT_EQ(server->stats().timed_out, 3u);
+  EXPECT_TRUE(peer.closed());
+  EXPECT_EQ(server->stats().timed_out, 1u);
+}
+
+// The beginnings of requests whose body does not come whole.
+constexpr std::string_view kUnfinished[] = {
+    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nxxxxxxxxxxxxxxxxxx",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 500\r\n\r\n",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nxxxxxxxxx",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nxxx\r\n0\r\n",
+};
+
+std::string without_continue(std::string answer) {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  if (answer.starts_with(kContinue)) answer.erase(0, kContinue.size());
+  return answer;
+}
+
+TEST_F(ServerTest, BodyThatIsLate_Is400AndClosed) {
+  start();
+  for (const std::string_view request : kUnfinished) {
+    auto peer = world.dial(80);
+    peer.send(request);
+    world.run_for(seconds(9));
+    EXPECT_EQ(without_continue(peer.take()), "") << request;
+    world.run_for(seconds(4));
+    const std::string answer = peer.take();
+    EXPECT_EQ(status_of(answer), 400) << request;
+    EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("{\"error\":\"the request body did not arrive"), std::string::npos)
+        << answer;
+    world.run_for(seconds(5));
+    EXPECT_TRUE(peer.closed()) << request;
+    EXPECT_EQ(server->stats().connections, 0u);
+    EXPECT_EQ(server->stats().buffered_bytes, 0u);
+  }
+  EXPECT_EQ(handled, 0);
+}
+
+// As when a proxy gives up on its own client.
+TEST_F(ServerTest, BodyThatIsCutShort_Is400AndClosed) {
+  start();
+  for (const std::string_view request : kUnfinished) {
+    auto peer = world.dial(80);
+    peer.send(request);
+    peer.shutdown();
+    world.poll();
+    const std::string answer = without_continue(peer.take());
+    EXPECT_EQ(status_of(answer), 400) << request;
+    EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("{\"error\":\"the request body ends before"), std::string::npos)
+        << answer;
+    world.poll();
+    EXPECT_TRUE(peer.closed()) << request;
+    EXPECT_EQ(server->stats().connections, 0u);
+    EXPECT_EQ(server->stats().buffered_bytes, 0u);
+  }
+  EXPECT_EQ(handled, 0);
+}
+
+TEST_F(ServerTest, PeerThatResetsWithinABody_LeavesNothingBehind) {
+  start();
+  for (const std::string_view request : kUnfinished) {
+    auto peer = world.dial(80);
+    exchange(peer, request);
+    peer.reset();
+    world.poll();
+    EXPECT_EQ(server->stats().connections, 0u) << request;
+    EXPECT_EQ(server->stats().buffered_bytes, 0u);
+  }
+}
+
+TEST_F(ServerTest, StopWithinABody_Ends) {
+  start();
+  auto peer = world.dial(80);
+  exchange(peer, kUnfinished[1]);
+  EXPECT_TRUE(world.run(server->stop(seconds(1))));
+  EXPECT_EQ(server->stats().connections, 0u);
+  EXPECT_EQ(server->stats().buffered_bytes, 0u);
 }
 
 TEST_F(ServerTest, PeerThatReadsNothing_IsCutOffByTheWriteTimeout) {

@@ -14,8 +14,10 @@ namespace narad::http {
 namespace {
 
 constexpr Nanos kNever = Nanos::max();
-constexpr Nanos kLingerTime = std::chrono::seconds(2);
-constexpr std::size_t kLingerBytes = 1 << 20;
+// After a refusal: how long to wait for more of what is not wanted, and how much to read of it.
+constexpr Nanos kLingerSilence = std::chrono::seconds(2);
+constexpr std::size_t kLingerBytes = 64u << 20;
+constexpr std::size_t kLingerStep = 64 * 1024;
 constexpr std::size_t kChunkBufferMax = 16 * 1024;
 constexpr std::size_t kFirstBodyStep = 16 * 1024;
 constexpr std::size_t kHeadKept = 1024;
@@ -89,6 +91,7 @@ void Session::enter(Phase phase) {
   switch (phase) {
     case Phase::first:
     case Phase::reading:
+    case Phase::body:  // of the whole request: see read_body_in_time()
       deadline_ = in(server_->options.read_timeout);
       break;
     case Phase::idle:
@@ -101,19 +104,22 @@ void Session::enter(Phase phase) {
       deadline_ = in(server_->options.write_timeout);
       break;
     case Phase::closing:
-      deadline_ = in(kLingerTime);
+      deadline_ = std::min(in(kLingerSilence), linger_end_);
       break;
   }
 }
 
-// Accounts for a request body of that many bytes; false, and nothing changes, if all bodies
-// together would be too large.
+// Accounts for a request body of that many bytes; false, and nothing changes, if it may not be so
+// large now: a body may grow while it leaves as much as it takes to all others. So n large ones
+// together always leave room for one of 1/(n+1) of the total, whoever came first.
 bool Session::charge(std::size_t body_bytes) {
   auto& total = server_->stats.buffered_bytes;
-  if (body_bytes > charged_ &&
-      body_bytes - charged_ > server_->options.buffered_bytes_max -
-                                  std::min(total, server_->options.buffered_bytes_max))
-    return false;
+  if (body_bytes > charged_) {
+    const std::size_t others = total - charged_;
+    const std::size_t left =
+        server_->options.buffered_bytes_max - std::min(others, server_->options.buffered_bytes_max);
+    if (body_bytes > left / 2) return false;
+  }
   total = total - charged_ + body_bytes;
   charged_ = body_bytes;
   return true;
@@ -135,12 +141,15 @@ Task<void> Session::run(std::shared_ptr<Session> self) {
     Body body = Body::complete;
     if (parser.has_chunked_body() || parser.content_bytes() > 0) {
       body = co_await s.read_body(parser, admission.body_bytes_max);
-      if (body == Body::lost || body == Body::refused) co_return;
     }
-    if (body == Body::too_large && !admission.handler_refuses_large) {
-      auto refusal = error_response(413, "request body too large");
-      co_await s.refuse(std::move(refusal));
-      co_return;
+    if (body != Body::complete) {
+      request.body = std::string();
+      s.charge(0);
+      if (body != Body::too_large || !admission.handler_refuses_large) {
+        auto refusal = refusal_of(body, parser);
+        if (refusal) co_await s.refuse(std::move(*refusal));
+        co_return;
+      }
     }
     const bool must_close = body == Body::too_large || !parser.keep_alive();
     const bool say_keep_alive = !must_close && !parser.is_http11();
@@ -162,7 +171,8 @@ Task<void> Session::run(std::shared_ptr<Session> self) {
     s.charge(0);
     ++s.server_->stats.served;
     if (close) {
-      if (body == Body::too_large || !s.wire_->buffer().empty()) co_await s.linger();
+      if (body == Body::too_large || !s.wire_->buffer().empty())
+        co_await s.linger(s.server_->options.read_timeout);
       co_return;
     }
   }
@@ -198,48 +208,95 @@ Task<bool> Session::read_head(RequestParser& parser) {
 }
 
 Task<Session::Body> Session::read_body(RequestParser& parser, std::uint64_t limit) {
-  if (!parser.has_chunked_body() && parser.content_bytes() > limit) co_return Body::too_large;
-  if (parser.expects_continue() && buffer_.empty()) {
-    constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (co_await write_all(wire_->stream(), buffers_of(kContinue))) co_return Body::lost;
-  }
-  if (!parser.has_chunked_body())
+  const bool chunked = parser.has_chunked_body();
+  if (!chunked && parser.content_bytes() > limit) co_return Body::too_large;
+  parser.set_body_limit(limit);
+  const bool all_here = !chunked && buffer_.data().size() >= parser.content_bytes();
+  if (all_here)
     co_return co_await read_sized_body(parser.request().body,
                                        static_cast<std::size_t>(parser.content_bytes()));
-  parser.set_body_limit(limit);
-  co_return co_await read_chunked_body(parser);
+  co_return co_await read_body_in_time(parser);
+}
+
+// Until the read time-out, which the sweeper announces: a late body gets an answer.
+Task<Session::Body> Session::read_body_in_time(RequestParser& parser) {
+  phase_ = Phase::body;  // the deadline stays: it is that of the whole request
+  Body body = Body::late;
+  auto reading = store_body(this, &parser, &body);
+  auto watching = until_late(this);
+  (void)co_await finishes_before(std::move(reading), std::move(watching));
+  co_return body;
+}
+
+Task<void> Session::until_late(Session* session) {
+  while (!session->overdue()) co_await session->server_->body_overdue.wait();
+}
+
+Task<void> Session::store_body(Session* session, RequestParser* parser, Body* body) {
+  Session& s = *session;
+  if (parser->expects_continue() && s.buffer_.empty()) {
+    constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (co_await write_all(s.wire_->stream(), buffers_of(kContinue))) {
+      *body = Body::lost;
+      co_return;
+    }
+  }
+  Body read = Body::lost;
+  if (parser->has_chunked_body()) {
+    read = co_await s.read_chunked_body(*parser);
+  } else {
+    read = co_await s.read_sized_body(parser->request().body,
+                                      static_cast<std::size_t>(parser->content_bytes()));
+  }
+  // A read that ended because time was up says nothing about the connection.
+  if (read != Body::lost || !s.overdue()) *body = read;
+}
+
+Session::Body Session::lost_by(error_code ec) {
+  return ec == asio::error::eof ? Body::cut_short : Body::lost;
+}
+
+// What the server answers by itself to a request whose body it did not get. Nothing if nobody is
+// there to read it.
+std::optional<Response> Session::refusal_of(Body body, const RequestParser& parser) {
+  switch (body) {
+    case Body::complete:
+    case Body::lost:
+      return std::nullopt;
+    case Body::too_large:
+      return error_response(413, "request body too large");
+    case Body::cut_short:
+      return error_response(400, "the request body ends before its announced end");
+    case Body::late:
+      return error_response(400, "the request body did not arrive within the read timeout");
+    case Body::no_memory:
+      return error_response(503, "too many request bytes in flight, retry later");
+    case Body::malformed:
+      return parser.refusal();
+    case Body::long_chunk:
+      return text_response(400, "400 Bad Request: a chunk header or trailer is too long");
+  }
+  return std::nullopt;
 }
 
 // Memory follows what has arrived, not what was announced.
 Task<Session::Body> Session::read_sized_body(std::string& body, std::size_t bytes) {
   std::size_t filled = std::min(bytes, buffer_.data().size());
-  bool affordable = charge(filled);
-  if (affordable) {
-    body.assign(buffer_.data().substr(0, filled));
-    buffer_.consume(filled);
-  }
-  while (affordable && filled < bytes) {
+  if (!charge(filled)) co_return Body::no_memory;
+  body.assign(buffer_.data().substr(0, filled));
+  buffer_.consume(filled);
+  while (filled < bytes) {
     if (filled == body.size()) {
       const std::size_t size = std::min(bytes, std::max(kFirstBodyStep, filled * 2));
-      affordable = charge(size);
-      if (!affordable) break;
+      if (!charge(size)) co_return Body::no_memory;
       body.resize(size);
     }
     auto [ec, n] = co_await read_some(wire_->stream(),
                                       asio::buffer(body.data() + filled, body.size() - filled));
-    if (ec) co_return Body::lost;
+    if (ec) co_return lost_by(ec);
     filled += n;
   }
-  if (affordable) co_return Body::complete;
-  co_await refuse_for_memory(body);
-  co_return Body::refused;
-}
-
-Task<void> Session::refuse_for_memory(std::string& body) {
-  body = std::string();
-  charge(0);
-  auto refusal = error_response(503, "too many request bytes in flight, retry later");
-  co_await refuse(std::move(refusal));
+  co_return Body::complete;
 }
 
 Task<Session::Body> Session::read_chunked_body(RequestParser& parser) {
@@ -247,31 +304,20 @@ Task<Session::Body> Session::read_chunked_body(RequestParser& parser) {
     std::size_t used = 0;
     const auto step = parser.feed_chunks(buffer_.data(), used);
     buffer_.consume(used);
-    if (!charge(parser.request().body.size())) {
-      co_await refuse_for_memory(parser.request().body);
-      co_return Body::refused;
-    }
+    if (!charge(parser.request().body.size())) co_return Body::no_memory;
     switch (step) {
       case RequestParser::Step::body_done:
         co_return Body::complete;
       case RequestParser::Step::too_large:
-        parser.request().body = std::string();
-        charge(0);
         co_return Body::too_large;
       case RequestParser::Step::need_more:
         break;
-      default: {
-        auto refusal = parser.refusal();
-        co_await refuse(std::move(refusal));
-        co_return Body::refused;
-      }
+      default:
+        co_return Body::malformed;
     }
-    if (buffer_.full() && !buffer_.grow(kChunkBufferMax)) {
-      auto refusal = text_response(400, "400 Bad Request: a chunk header or trailer is too long");
-      co_await refuse(std::move(refusal));
-      co_return Body::refused;
-    }
-    if (co_await wire_->fill()) co_return Body::lost;
+    if (buffer_.full() && !buffer_.grow(kChunkBufferMax)) co_return Body::long_chunk;
+    const error_code ec = co_await wire_->fill();
+    if (ec) co_return lost_by(ec);
   }
 }
 
@@ -352,25 +398,31 @@ Task<bool> Session::write(Response response, bool head_only, bool close) {
 // Answers by the server itself, then ends the connection.
 Task<void> Session::refuse(Response response) {
   ++server_->stats.malformed;
-  if (co_await write(std::move(response), false, true)) co_await linger();
+  if (co_await write(std::move(response), false, true))
+    co_await linger(server_->options.read_timeout);
 }
 
 // Closes so that the answer arrives: a close with unread input is a reset, which may overtake it.
-Task<void> Session::linger() {
+// So what a client still sends (one that sends all before it reads, say) is read away: up to
+// kLingerBytes, while it keeps coming, at most for that long.
+Task<void> Session::linger(Nanos at_most) {
+  linger_end_ = server_->now + server_->tick + at_most;
   enter(Phase::closing);
   wire_->stream().shutdown_write();
   std::size_t discarded = 0;
   while (discarded < kLingerBytes) {
     if (!buffer_.empty()) buffer_.consume(buffer_.data().size());
+    if (discarded > 0) (void)buffer_.grow(kLingerStep);
     if (co_await wire_->fill()) co_return;
     discarded += buffer_.data().size();
+    enter(Phase::closing);
   }
 }
 
 Task<void> Session::turn_away(std::shared_ptr<Session> self) {
   const Closer closer(self->wire_->stream());
   auto refusal = error_response(503, "too many connections, retry later");
-  if (co_await self->write(std::move(refusal), false, true)) co_await self->linger();
+  if (co_await self->write(std::move(refusal), false, true)) co_await self->linger(kLingerSilence);
 }
 
 }  // namespace narad::http

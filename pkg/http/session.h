@@ -21,6 +21,7 @@ struct ServerState {
         admit(std::move(a)),
         handler(std::move(h)),
         sessions_changed(e),
+        body_overdue(e),
         tasks(e) {}
 
   Env& env;
@@ -35,6 +36,7 @@ struct ServerState {
   Nanos tick{0};
   std::list<Session*> sessions;
   Event sessions_changed;  // the first came, or the last left
+  Event body_overdue;      // some connection's body did: each looks whether it is its own
   std::vector<std::unique_ptr<Listener>> listeners;
   TaskGroup tasks;
 };
@@ -52,16 +54,23 @@ class Session {
 
   // By the sweeper, and when the server stops.
   bool overdue() const { return server_->now >= deadline_; }
+  // Whether a late request is answered (its head said whom to answer) rather than cut off.
+  bool awaits_body() const { return phase_ == Phase::body; }
   void cut_off() { wire_->stream().close(); }
   bool waits_for_a_request() const { return phase_ == Phase::first || phase_ == Phase::idle; }
 
  private:
-  enum class Phase { first, idle, reading, handling, writing, closing };
-  enum class Body { complete, too_large, lost, refused };
+  enum class Phase { first, idle, reading, body, handling, writing, closing };
+  enum class Body { complete, too_large, cut_short, late, no_memory, malformed, long_chunk, lost };
 
   void enter(Phase phase);
   Task<bool> read_head(RequestParser& parser);
   Task<Body> read_body(RequestParser& parser, std::uint64_t limit);
+  Task<Body> read_body_in_time(RequestParser& parser);
+  static Task<void> store_body(Session* session, RequestParser* parser, Body* body);
+  static Task<void> until_late(Session* session);
+  static Body lost_by(error_code ec);
+  static std::optional<Response> refusal_of(Body body, const RequestParser& parser);
   Task<Body> read_sized_body(std::string& body, std::size_t bytes);
   Task<Body> read_chunked_body(RequestParser& parser);
   Task<std::optional<Response>> handle_watched(Request request);
@@ -70,8 +79,7 @@ class Session {
   static Task<Response> call_handler(std::shared_ptr<ServerState> server, Request request);
   Task<bool> write(Response response, bool head_only, bool close);
   Task<void> refuse(Response response);
-  Task<void> refuse_for_memory(std::string& body);
-  Task<void> linger();
+  Task<void> linger(Nanos at_most);
   bool charge(std::size_t body_bytes);
 
   const std::shared_ptr<ServerState> server_;
@@ -82,6 +90,7 @@ class Session {
   std::list<Session*>::iterator place_;
   Phase phase_ = Phase::first;
   Nanos deadline_;
+  Nanos linger_end_{0};
   std::size_t charged_ = 0;  // body bytes counted in the server's total
 
   std::string head_;  // of the response being written
