@@ -404,6 +404,82 @@ CommandResult run(State& state, RaftIndex index, const RemoveMember& c) {
   return done(std::move(gone));
 }
 
+CommandResult user_not_found() { return refuse(ResultCode::not_found, "user not found"); }
+
+CommandResult invalid_hash() { return invalid("password_hash must be a bcrypt hash"); }
+
+// The first rule that a list of grants breaks, or empty.
+std::string grants_problem(const std::vector<Grant>& grants) {
+  for (const Grant& g : grants) {
+    if (auto valid = validate_grant(g); !valid) return valid.error().text();
+  }
+  return {};
+}
+
+CommandResult changed_meanwhile(const User& user) {
+  return {ResultCode::conflict, cat("user ", user.username, " was changed meanwhile"), user};
+}
+
+CommandResult store(State& state, User user, RaftIndex index) {
+  user.changed_at = index;
+  state.versions.users = index;
+  state.users.put(std::make_shared<const User>(user));
+  return done(std::move(user));
+}
+
+CommandResult run(State& state, RaftIndex index, const CreateUser& c) {
+  if (auto name = validate_username(c.username); !name) return invalid(name.error().text());
+  if (!is_password_hash(c.password_hash)) return invalid_hash();
+  if (auto problem = grants_problem(c.grants); !problem.empty()) return invalid(problem);
+  if (const User* old = state.users.find(c.username)) {
+    return {ResultCode::exists, "user already exists", *old};
+  }
+  if (c.root && !state.users.empty()) {
+    return refuse(ResultCode::exists, "users exist already: root is only ever the first");
+  }
+  User user;
+  user.username = c.username;
+  user.password_hash = c.password_hash;
+  user.grants = c.grants;
+  user.root = c.root;
+  user.created_at = user.updated_at = c.now;
+  return store(state, std::move(user), index);
+}
+
+CommandResult run(State& state, RaftIndex index, const SetUserGrants& c) {
+  if (auto problem = grants_problem(c.grants); !problem.empty()) return invalid(problem);
+  const User* old = state.users.find(c.username);
+  if (old == nullptr) return user_not_found();
+  if (old->changed_at != c.version) return changed_meanwhile(*old);
+  if (old->root) return invalid("the root user needs no grants");
+  User user = *old;
+  user.grants = c.grants;
+  user.updated_at = c.now;
+  return store(state, std::move(user), index);
+}
+
+CommandResult run(State& state, RaftIndex index, const SetUserPassword& c) {
+  if (!is_password_hash(c.password_hash)) return invalid_hash();
+  const User* old = state.users.find(c.username);
+  if (old == nullptr) return user_not_found();
+  if (old->changed_at != c.version) return changed_meanwhile(*old);
+  User user = *old;
+  user.password_hash = c.password_hash;
+  user.updated_at = c.now;
+  return store(state, std::move(user), index);
+}
+
+CommandResult run(State& state, RaftIndex index, const DeleteUser& c) {
+  const User* old = state.users.find(c.username);
+  if (old == nullptr) return user_not_found();
+  if (old->changed_at != c.version) return changed_meanwhile(*old);
+  if (old->root) return invalid("the root user cannot be deleted");
+  User user = *old;
+  state.users.erase(c.username);
+  state.versions.users = index;
+  return done(std::move(user));
+}
+
 CommandResult run(State&, RaftIndex, const Unsupported& c) {
   return refuse(ResultCode::unsupported, cat("unsupported command \"", c.op, "\", version ",
                                              c.version, ": all members must run one release"));

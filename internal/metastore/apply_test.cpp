@@ -440,6 +440,118 @@ TEST(Member, RemovedId_IsRefusedWithTheWayOut) {
   EXPECT_FALSE(m.state.members.contains("a"));
 }
 
+constexpr const char* kHash = "$2b$10$abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUVWXYZ01234";
+
+CreateUser creation_of(std::string name, std::vector<Grant> grants = {}) {
+  return {std::move(name), kHash, std::move(grants), false, UnixMillis(1000)};
+}
+
+TEST(CreateUser, FreeName_IsStoredWithItsTimes) {
+  Machine m;
+  const auto result = m.run(creation_of("svc", {{GrantAction::produce, {"orders-*"}}}));
+  ASSERT_TRUE(result.done()) << result.text;
+  const User& user = *m.state.users.find("svc");
+  EXPECT_EQ(std::get<User>(result.row), user);
+  EXPECT_EQ(user.created_at, UnixMillis(1000));
+  EXPECT_EQ(user.updated_at, UnixMillis(1000));
+  EXPECT_EQ(user.changed_at, RaftIndex(1));
+  EXPECT_FALSE(user.root);
+  EXPECT_EQ(m.state.versions.users, RaftIndex(1));
+  const auto again = m.run(creation_of("svc"));
+  EXPECT_EQ(again.code, ResultCode::exists);
+  EXPECT_EQ(std::get<User>(again.row), user);
+  EXPECT_EQ(m.state.versions.users, RaftIndex(1));
+}
+
+TEST(CreateUser, Malformed_IsInvalid) {
+  const auto code_after = [](auto change) {
+    Machine m;
+    CreateUser c = creation_of("svc");
+    change(c);
+    const auto result = m.run(c);
+    EXPECT_TRUE(m.state.users.empty());
+    return result.code;
+  };
+  EXPECT_EQ(code_after([](auto& c) { c.username = ""; }), ResultCode::invalid);
+  EXPECT_EQ(code_after([](auto& c) { c.username = "a:b"; }), ResultCode::invalid);
+  EXPECT_EQ(code_after([](auto& c) { c.username = std::string(65, 'a'); }), ResultCode::invalid);
+  EXPECT_EQ(code_after([](auto& c) { c.password_hash = "secret"; }), ResultCode::invalid);
+  EXPECT_EQ(code_after([](auto& c) { c.grants = {{GrantAction::produce, {}}}; }),
+            ResultCode::invalid);
+  EXPECT_EQ(code_after([](auto& c) { c.grants = {{GrantAction::consume, {"a*b"}}}; }),
+            ResultCode::invalid);
+  EXPECT_EQ(code_after([](auto& c) { c.grants = {{GrantAction::admin, {"a"}}}; }),
+            ResultCode::invalid);
+}
+
+TEST(CreateUser, Root_IsOnlyEverTheFirst) {
+  Machine m;
+  CreateUser root = creation_of("admin");
+  root.root = true;
+  EXPECT_TRUE(m.run(root).done());
+  EXPECT_TRUE(m.state.users.find("admin")->root);
+  root.username = "second";
+  EXPECT_EQ(m.run(root).code, ResultCode::exists);
+  Machine other;
+  EXPECT_TRUE(other.run(creation_of("svc")).done());
+  EXPECT_EQ(other.run(root).code, ResultCode::exists);
+}
+
+TEST(SetUserGrants, VersionThatWasNotJudged_IsAConflict) {
+  Machine m;
+  m.run(creation_of("svc"));
+  EXPECT_TRUE(
+      m.run(SetUserGrants{"svc", RaftIndex(1), {{GrantAction::admin, {}}}, UnixMillis(5)}).done());
+  const User& user = *m.state.users.find("svc");
+  EXPECT_EQ(user.grants.size(), 1u);
+  EXPECT_EQ(user.updated_at, UnixMillis(5));
+  EXPECT_EQ(user.created_at, UnixMillis(1000));
+  EXPECT_EQ(m.state.versions.users, RaftIndex(2));
+  const auto late = m.run(SetUserGrants{"svc", RaftIndex(1), {}, UnixMillis(6)});
+  EXPECT_EQ(late.code, ResultCode::conflict);
+  EXPECT_EQ(std::get<User>(late.row), *m.state.users.find("svc"));
+  EXPECT_EQ(m.state.users.find("svc")->grants.size(), 1u);
+  EXPECT_EQ(
+      m.run(SetUserGrants{"svc", RaftIndex(2), {{GrantAction::create, {""}}}, UnixMillis(6)}).code,
+      ResultCode::invalid);
+  EXPECT_EQ(m.run(SetUserGrants{"nobody", RaftIndex(2), {}, UnixMillis(6)}).code,
+            ResultCode::not_found);
+}
+
+TEST(SetUserPassword, OnlyThePasswordChanges) {
+  Machine m;
+  m.run(creation_of("svc", {{GrantAction::consume, {"*"}}}));
+  std::string hash = kHash;
+  hash.back() = 'z';
+  EXPECT_EQ(m.run(SetUserPassword{"svc", RaftIndex(1), "plain", UnixMillis(5)}).code,
+            ResultCode::invalid);
+  EXPECT_EQ(m.run(SetUserPassword{"svc", RaftIndex(9), hash, UnixMillis(5)}).code,
+            ResultCode::conflict);
+  EXPECT_EQ(m.run(SetUserPassword{"nobody", RaftIndex(1), hash, UnixMillis(5)}).code,
+            ResultCode::not_found);
+  EXPECT_EQ(m.state.users.find("svc")->password_hash, kHash);
+  EXPECT_TRUE(m.run(SetUserPassword{"svc", RaftIndex(1), hash, UnixMillis(5)}).done());
+  EXPECT_EQ(m.state.users.find("svc")->password_hash, hash);
+  EXPECT_EQ(m.state.users.find("svc")->grants.size(), 1u);
+  EXPECT_EQ(m.state.versions.users, m.state.applied);
+}
+
+TEST(DeleteUser, OfTheVersionJudged_AndNeverRoot) {
+  Machine m;
+  CreateUser root = creation_of("admin");
+  root.root = true;
+  m.run(root);
+  m.run(creation_of("svc"));
+  EXPECT_EQ(m.run(DeleteUser{"admin", RaftIndex(1)}).code, ResultCode::invalid);
+  EXPECT_EQ(m.run(SetUserGrants{"admin", RaftIndex(1), {}, UnixMillis(5)}).code,
+            ResultCode::invalid);
+  EXPECT_EQ(m.run(DeleteUser{"svc", RaftIndex(1)}).code, ResultCode::conflict);
+  EXPECT_TRUE(m.run(DeleteUser{"svc", RaftIndex(2)}).done());
+  EXPECT_EQ(m.run(DeleteUser{"svc", RaftIndex(2)}).code, ResultCode::not_found);
+  EXPECT_EQ(m.state.versions.users, RaftIndex(6));
+  EXPECT_EQ(m.state.users.size(), 1u);
+}
+
 TEST(FoundCluster, SecondCluster_IsRefused) {
   Machine m;
   EXPECT_EQ(m.run(FoundCluster{"xyz"}).code, ResultCode::invalid);
@@ -474,7 +586,11 @@ Command random_command(Numbers& r, const State& state) {
       row != nullptr && r.below(8) > 0 ? row->topic.incarnation : Incarnation(1 + r.below(5));
   const PartitionId p(static_cast<std::uint32_t>(r.below(4)));
   const std::string node = random_node(r);
-  switch (r.below(13)) {
+  const std::string person = "u" + std::to_string(r.below(4));
+  const User* user = state.users.find(person);
+  const RaftIndex seen =
+      user != nullptr && r.below(4) > 0 ? user->changed_at : RaftIndex(r.below(9));
+  switch (r.below(17)) {
     case 11: {
       const Member* m = state.members.find(node);
       return Leaving{node, m != nullptr ? m->drain_id : RaftIndex(r.below(9))};
@@ -523,6 +639,17 @@ Command random_command(Numbers& r, const State& state) {
       const Member* m = state.members.find(node);
       return MarkDead{node, m != nullptr && r.below(2) == 0 ? m->stamp : RaftIndex(r.below(9))};
     }
+    case 13: {
+      CreateUser c = creation_of(person, {{GrantAction::produce, {r.below(9) == 0 ? "" : "t*"}}});
+      c.root = r.below(3) == 0;
+      return c;
+    }
+    case 14:
+      return SetUserGrants{person, seen, {{GrantAction::create, {"*"}}}, UnixMillis(3)};
+    case 15:
+      return SetUserPassword{person, seen, r.below(9) == 0 ? "" : kHash, UnixMillis(4)};
+    case 16:
+      return DeleteUser{person, seen};
     default:
       return r.below(9) == 0 ? decode_command(R"({"v":1,"op":"later"})")
                              : Command(SetDraining{node, r.below(2) == 0});
@@ -592,6 +719,9 @@ TEST(Digest, AnyDifference_ChangesIt) {
   other.deleted.put(
       std::make_shared<const DeletedTopic>(DeletedTopic{"z@00000000000000ff", RaftIndex(1)}));
   EXPECT_NE(digest(other), base);
+  other = m.state;
+  other.users.put(std::make_shared<const User>(User{"u", kHash, {}, false, {}, {}, RaftIndex(1)}));
+  EXPECT_NE(digest(other), base);
 }
 
 TEST(Codec, Rows_RoundTripWithEveryField) {
@@ -642,6 +772,11 @@ TEST(Codec, Rows_RoundTripWithEveryField) {
 
   DeletedTopic d{"orders@00000000000000ff", RaftIndex(78)};
   EXPECT_EQ(decode_deleted_topic(encode_deleted_topic(d)).value(), d);
+  User u{
+      "svc",       kHash,          {{GrantAction::produce, {"a", "b*"}}, {GrantAction::admin, {}}},
+      true,        UnixMillis(-4), UnixMillis(5),
+      RaftIndex(6)};
+  EXPECT_EQ(decode_user(encode_user(u)).value(), u);
 }
 
 TEST(Codec, DamagedRow_IsDataLossAndNamesTheField) {

@@ -99,6 +99,17 @@ void describe(C& t, F& f) {
   f("removed_at_ms", t.removed_ms);
 }
 
+template <Described<User> C, class F>
+void describe(C& u, F& f) {
+  f("username", u.username);
+  f("password_hash", u.password_hash);
+  f("grants", u.grants);
+  f("root", u.root);
+  f("created_at_ms", u.created_at);
+  f("updated_at_ms", u.updated_at);
+  f("changed_at", u.changed_at);
+}
+
 template <class T>
 std::string encode(const T& value) {
   json::Writer writer;
@@ -136,6 +147,7 @@ std::string encode_schema(const SchemaVersion& schema) { return encode(schema); 
 std::string encode_member(const Member& member) { return encode(member); }
 std::string encode_tombstone(const Tombstone& tombstone) { return encode(tombstone); }
 std::string encode_deleted_topic(const DeletedTopic& deleted) { return encode(deleted); }
+std::string encode_user(const User& user) { return encode(user); }
 
 Result<void> decode_summary(std::string_view text, State& out) {
   NARAD_TRY(auto s, decode<Summary>("summary", text));
@@ -161,5 +173,6 @@ Result<Tombstone> decode_tombstone(std::string_view text) {
 Result<DeletedTopic> decode_deleted_topic(std::string_view text) {
   return decode<DeletedTopic>("deleted topic", text);
 }
+Result<User> decode_user(std::string_view text) { return decode<User>("user", text); }
 
 }  // namespace narad::metastore

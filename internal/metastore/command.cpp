@@ -38,6 +38,14 @@ template <>
 constexpr std::string_view kOp<Leaving> = "leaving";
 template <>
 constexpr std::string_view kOp<RemoveMember> = "remove_member";
+template <>
+constexpr std::string_view kOp<CreateUser> = "create_user";
+template <>
+constexpr std::string_view kOp<SetUserGrants> = "set_user_grants";
+template <>
+constexpr std::string_view kOp<SetUserPassword> = "set_user_password";
+template <>
+constexpr std::string_view kOp<DeleteUser> = "delete_user";
 
 template <Described<FoundCluster> C, class F>
 void describe(C& c, F& f) {
@@ -140,6 +148,37 @@ void describe(C& c, F& f) {
   f("id", c.id);
   f("drain_id", c.drain_id);
   f("now_ms", c.now);
+}
+
+template <Described<CreateUser> C, class F>
+void describe(C& c, F& f) {
+  f("username", c.username);
+  f("password_hash", c.password_hash);
+  f("grants", c.grants);
+  f("root", c.root);
+  f("now_ms", c.now);
+}
+
+template <Described<SetUserGrants> C, class F>
+void describe(C& c, F& f) {
+  f("username", c.username);
+  f("version", c.version);
+  f("grants", c.grants);
+  f("now_ms", c.now);
+}
+
+template <Described<SetUserPassword> C, class F>
+void describe(C& c, F& f) {
+  f("username", c.username);
+  f("version", c.version);
+  f("password_hash", c.password_hash);
+  f("now_ms", c.now);
+}
+
+template <Described<DeleteUser> C, class F>
+void describe(C& c, F& f) {
+  f("username", c.username);
+  f("version", c.version);
 }
 
 // Reads the command if `op` is the one of T. `v` and `op` themselves are fields too.

@@ -123,15 +123,47 @@ struct RemoveMember {
   UnixMillis now{0};  // the leader's clock
 };
 
+// The name is free. A root user is the first of all: none exists yet.
+struct CreateUser {
+  std::string username;
+  std::string password_hash;  // bcrypt, made by the proposer
+  std::vector<Grant> grants;
+  bool root = false;
+  UnixMillis now{0};  // by the proposer's clock
+};
+
+// `version` is User::changed_at as it was judged, here and below: otherwise conflict. Replaces all
+// grants; not for root, which may do everything anyway.
+struct SetUserGrants {
+  std::string username;
+  RaftIndex version{0};
+  std::vector<Grant> grants;
+  UnixMillis now{0};
+};
+
+struct SetUserPassword {
+  std::string username;
+  RaftIndex version{0};
+  std::string password_hash;
+  UnixMillis now{0};
+};
+
+// Not for root.
+struct DeleteUser {
+  std::string username;
+  RaftIndex version{0};
+};
+
 // Anything this build cannot apply.
 struct Unsupported {
   std::string op;  // as far as it could be read
   std::int64_t version = 0;
 };
 
-using Command = std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema,
-                             AssignPartition, MarkUsed, RegisterMember, Heartbeats, MarkDead,
-                             SetDraining, Leaving, RemoveMember, Unsupported>;
+using Command =
+    std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema, AssignPartition,
+                 MarkUsed, RegisterMember, Heartbeats, MarkDead, SetDraining, Leaving, RemoveMember,
+                 CreateUser, SetUserGrants, SetUserPassword, DeleteUser, Unsupported>;
 
 // Bounds of what a member says of itself.
 inline constexpr std::size_t kMemberIdBytesMax = 255;
@@ -151,7 +183,7 @@ std::string_view op_name(const Command& command);
 enum class ResultCode : std::uint8_t {
   done = 0,         // applied, or there was nothing left to do
   invalid = 1,      // the command contradicts the rules: the proposer must not repeat it
-  not_found = 2,    // topic, partition or member
+  not_found = 2,    // topic, partition, member or user
   exists = 3,       // the name is taken
   conflict = 4,     // a precondition no longer holds: read again, decide again
   unsupported = 5,  // unknown op or version
@@ -166,11 +198,12 @@ struct AssignmentRow {
 };
 
 // What a command did. Equal on every node that applies it. `row` is the row as it stands after a
-// done (Topic, AssignmentRow, Member, SchemaVersion), or, on a conflict, as it stood in the way.
+// done (Topic, AssignmentRow, Member, SchemaVersion, User), or, on a conflict, as it stood in the
+// way.
 struct CommandResult {
   ResultCode code = ResultCode::done;
   std::string text;  // for people; empty if done
-  std::variant<std::monostate, Topic, AssignmentRow, Member, SchemaVersion> row;
+  std::variant<std::monostate, Topic, AssignmentRow, Member, SchemaVersion, User> row;
   bool done() const { return code == ResultCode::done; }
 };
 

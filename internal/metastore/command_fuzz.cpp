@@ -16,7 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   topic.partitions = 3;
   topic.max_in_flight_per_partition = topic.max_acked_ahead_per_partition = 1;
   apply(state, RaftIndex(2), topic);
-  apply(state, RaftIndex(3), command);
+  apply(state, RaftIndex(3),
+        CreateUser{"svc", "$2b$10$" + std::string(53, 'a'), {}, false, UnixMillis(1)});
+  apply(state, RaftIndex(4), command);
   check_invariants(state);
   if (!std::holds_alternative<Unsupported>(command)) {
     const std::string text = encode(command);

@@ -10,6 +10,8 @@
 namespace narad::metastore {
 namespace {
 
+constexpr const char* kHash = "$2b$10$abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUVWXYZ01234";
+
 std::vector<Command> one_of_each() {
   CreateTopic create;
   create.name = "orders";
@@ -45,7 +47,16 @@ std::vector<Command> one_of_each() {
           MarkDead{"narad-1", RaftIndex(12)},
           SetDraining{"narad-1", true},
           Leaving{"narad-1", RaftIndex(13)},
-          RemoveMember{"narad-1", RaftIndex(13), UnixMillis(1'783'615'000'456)}};
+          RemoveMember{"narad-1", RaftIndex(13), UnixMillis(1'783'615'000'456)},
+          CreateUser{"svc",
+                     kHash,
+                     {{GrantAction::produce, {"orders-*", "bills"}}, {GrantAction::admin, {}}},
+                     false,
+                     UnixMillis(1'783'615'000'123)},
+          CreateUser{"admin", kHash, {}, true, UnixMillis(5)},
+          SetUserGrants{"svc", RaftIndex(9), {{GrantAction::consume, {"*"}}}, UnixMillis(6)},
+          SetUserPassword{"svc", RaftIndex(10), kHash, UnixMillis(7)},
+          DeleteUser{"svc", RaftIndex(11)}};
 }
 
 TEST(Command, Encoding_RoundTrips) {
@@ -86,6 +97,15 @@ TEST(Command, UnknownOpVersionOrField_DecodesToUnsupported) {
            {R"({"v":1,"op":"mark_dead","id":"a"})", "mark_dead", 1},
            {R"({"v":1,"op":"mark_dead","id":"a","stamp":-3})", "mark_dead", 1},
            {R"({"v":1,"op":"mark_dead","id":"a","stamp":3.5})", "mark_dead", 1},
+           {R"({"v":1,"op":"set_user_grants","username":"a","version":1,"now_ms":1,)"
+            R"("grants":[{"action":"fly","patterns":[]}]})",
+            "set_user_grants", 1},
+           {R"({"v":1,"op":"set_user_grants","username":"a","version":1,"now_ms":1,)"
+            R"("grants":[{"action":"produce"}]})",
+            "set_user_grants", 1},
+           {R"({"v":1,"op":"set_user_grants","username":"a","version":1,"now_ms":1,)"
+            R"("grants":[{"action":"produce","patterns":["a"],"more":1}]})",
+            "set_user_grants", 1},
            {R"({"v":1,"op":"delete_topic","name":"a","incarnation":"12"})", "delete_topic", 1}}) {
     const Command command = decode_command(c.text);
     ASSERT_TRUE(std::holds_alternative<Unsupported>(command)) << c.text;

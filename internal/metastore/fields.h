@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "internal/model/user.h"
 #include "pkg/base/text.h"
 #include "pkg/json/decode.h"
 #include "pkg/json/text.h"
@@ -30,6 +31,17 @@ class FieldWriter {
   FieldWriter& operator()(std::string_view name, const std::vector<std::string>& values) {
     writer_.key(name).begin_array();
     for (const std::string& v : values) writer_.value(v);
+    writer_.end_array();
+    return *this;
+  }
+  FieldWriter& operator()(std::string_view name, const std::vector<Grant>& grants) {
+    writer_.key(name).begin_array();
+    for (const Grant& g : grants) {
+      writer_.begin_object();
+      choice("action", g.action, kGrantActions);
+      (*this)("patterns", g.patterns);
+      writer_.end_object();
+    }
     writer_.end_array();
     return *this;
   }
@@ -79,6 +91,20 @@ class FieldReader {
   template <class T>
   FieldReader& operator()(std::string_view name, std::optional<T>& value) {
     decoder_.field(name, value);
+    return *this;
+  }
+  FieldReader& operator()(std::string_view name, std::vector<Grant>& grants) {
+    require(name);
+    grants.clear();
+    decoder_.each(name, [&grants](json::Value item) -> Result<void> {
+      Grant grant;
+      FieldReader f(item);
+      f.choice("action", grant.action, kGrantActions);
+      f("patterns", grant.patterns);
+      NARAD_TRY(f.finish());
+      grants.push_back(std::move(grant));
+      return ok();
+    });
     return *this;
   }
   FieldReader& hex(std::string_view name, std::uint64_t& value) {

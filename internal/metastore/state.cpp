@@ -61,6 +61,7 @@ std::uint64_t digest(const State& state) {
   state.members.for_each([&](const auto& m) { add(encode_member(*m)); });
   state.tombstones.for_each([&](const auto& t) { add(encode_tombstone(*t)); });
   state.deleted.for_each([&](const auto& d) { add(encode_deleted_topic(*d)); });
+  state.users.for_each([&](const UserPtr& u) { add(encode_user(*u)); });
   return sum;
 }
 
@@ -114,6 +115,14 @@ void check_member(const State& state, const Member& m) {
   NARAD_ASSERT(!state.tombstones.contains(m.id), m.id);
 }
 
+void check_user(const State& state, const User& u) {
+  NARAD_ASSERT(validate_username(u.username).has_value(), u.username);
+  NARAD_ASSERT(is_password_hash(u.password_hash), u.username);
+  NARAD_ASSERT(u.changed_at.value() > 0, u.username);
+  NARAD_ASSERT(u.changed_at <= state.versions.users, u.username);
+  for (const Grant& g : u.grants) NARAD_ASSERT(validate_grant(g).has_value(), u.username);
+}
+
 }  // namespace
 
 void check_invariants(const State& state) {
@@ -122,6 +131,7 @@ void check_invariants(const State& state) {
   state.tombstones.check_invariants();
   state.deleted.check_invariants();
   NARAD_ASSERT(state.deleted.size() <= kDeletedTopicsKept);
+  state.users.check_invariants();
   for (RaftIndex version :
        {state.versions.topics, state.versions.schemas, state.versions.assignments,
         state.versions.members, state.versions.users}) {
@@ -129,6 +139,12 @@ void check_invariants(const State& state) {
   }
   state.topics.for_each([&](const TopicRowPtr& row) { check_topic(state, *row); });
   state.members.for_each([&](const auto& m) { check_member(state, *m); });
+  std::size_t roots = 0;
+  state.users.for_each([&](const UserPtr& u) {
+    check_user(state, *u);
+    if (u->root) ++roots;
+  });
+  NARAD_ASSERT(roots <= 1, "more than one root user");
 }
 
 }  // namespace narad::metastore

@@ -1,8 +1,8 @@
 #pragma once
 // The replicated state: what every node of the cluster agrees on (topics, their schemas and
-// assignments, members). Pure values: no clock, no file, no loop. It changes only through apply()
-// (apply.h); a copy shares its rows, so each applied state can be published whole, and a reader
-// keeps the one it took for as long as it likes.
+// assignments, members, users). Pure values: no clock, no file, no loop. It changes only through
+// apply() (apply.h); a copy shares its rows, so each applied state can be published whole, and a
+// reader keeps the one it took for as long as it likes.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +11,7 @@
 
 #include "internal/metastore/row_map.h"
 #include "internal/model/topic.h"
+#include "internal/model/user.h"
 
 namespace narad::metastore {
 
@@ -80,6 +81,7 @@ std::string deleted_id(std::string_view topic, Incarnation incarnation);  // ord
 // The latest ones are kept. Data of a topic that was deleted before them, on a node that was away
 // all that time, stays until somebody removes it.
 inline constexpr std::size_t kDeletedTopicsKept = 65'536;
+using UserPtr = std::shared_ptr<const User>;
 
 // Index of the last entry that changed something in each domain. A reader that caches what it
 // derived from a domain compares the number.
@@ -101,6 +103,7 @@ struct State {
   RowMap<Member> members;
   RowMap<Tombstone> tombstones;
   RowMap<DeletedTopic> deleted;
+  RowMap<User> users;
 
   // The first partition, in order of topics, that names the member as owner or target; nothing if
   // none does.

@@ -30,13 +30,14 @@ constexpr const char* kSchema = R"(
 constexpr const char* kLaterTables = R"(
   CREATE TABLE IF NOT EXISTS deleted_topic(id TEXT PRIMARY KEY, doc TEXT NOT NULL)
       WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS user(name TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
 )";
 
 // Every statement of a commit, prepared once.
 struct Statements {
   sqlite::Statement summary, topic, assignment, schema, member, tombstone, log;
   sqlite::Statement drop_topic, drop_assignments, drop_schemas, drop_member, drop_tombstone;
-  sqlite::Statement trim_log, deleted, drop_deleted;
+  sqlite::Statement trim_log, deleted, drop_deleted, user, drop_user;
 
   static Result<Statements> prepare(sqlite::Database& db) {
     NARAD_TRY(auto summary, db.prepare("INSERT OR REPLACE INTO summary VALUES(1, ?1)"));
@@ -45,12 +46,14 @@ struct Statements {
     NARAD_TRY(auto schema, db.prepare("INSERT OR REPLACE INTO topic_schema VALUES(?1, ?2, ?3)"));
     NARAD_TRY(auto member, db.prepare("INSERT OR REPLACE INTO member VALUES(?1, ?2)"));
     NARAD_TRY(auto tombstone, db.prepare("INSERT OR REPLACE INTO tombstone VALUES(?1, ?2)"));
+    NARAD_TRY(auto user, db.prepare("INSERT OR REPLACE INTO user VALUES(?1, ?2)"));
     NARAD_TRY(auto log, db.prepare("INSERT INTO log VALUES(?1, ?2)"));
     NARAD_TRY(auto drop_topic, db.prepare("DELETE FROM topic WHERE name = ?1"));
     NARAD_TRY(auto drop_assignments, db.prepare("DELETE FROM assignment WHERE topic = ?1"));
     NARAD_TRY(auto drop_schemas, db.prepare("DELETE FROM topic_schema WHERE topic = ?1"));
     NARAD_TRY(auto drop_member, db.prepare("DELETE FROM member WHERE id = ?1"));
     NARAD_TRY(auto drop_tombstone, db.prepare("DELETE FROM tombstone WHERE id = ?1"));
+    NARAD_TRY(auto drop_user, db.prepare("DELETE FROM user WHERE name = ?1"));
     NARAD_TRY(auto trim_log, db.prepare("DELETE FROM log WHERE idx <= ?1"));
     NARAD_TRY(auto deleted, db.prepare("INSERT OR REPLACE INTO deleted_topic VALUES(?1, ?2)"));
     NARAD_TRY(auto drop_deleted, db.prepare("DELETE FROM deleted_topic WHERE id = ?1"));
@@ -58,7 +61,8 @@ struct Statements {
                       std::move(schema),       std::move(member),      std::move(tombstone),
                       std::move(log),          std::move(drop_topic),  std::move(drop_assignments),
                       std::move(drop_schemas), std::move(drop_member), std::move(drop_tombstone),
-                      std::move(trim_log),     std::move(deleted),     std::move(drop_deleted)};
+                      std::move(trim_log),     std::move(deleted),     std::move(drop_deleted),
+                      std::move(user),         std::move(drop_user)};
   }
 };
 
@@ -172,11 +176,25 @@ Result<void> load_members(sqlite::Database& db, State& state) {
   return ok();
 }
 
+Result<void> load_users(sqlite::Database& db, State& state) {
+  NARAD_TRY(auto users, db.prepare("SELECT name, doc FROM user ORDER BY name"));
+  for (;;) {
+    NARAD_TRY(bool more, users.step());
+    if (!more) return ok();
+    NARAD_TRY(auto user, decode_user(users.text(1)));
+    if (user.username != users.text(0)) {
+      return inconsistent(cat("user ", users.text(0), " holds the row of ", user.username));
+    }
+    state.users.put(std::make_shared<const User>(std::move(user)));
+  }
+}
+
 Result<State> load(sqlite::Database& db) {
   State state;
   NARAD_TRY(load_summary(db, state));
   NARAD_TRY(load_topics(db, state));
   NARAD_TRY(load_members(db, state));
+  NARAD_TRY(load_users(db, state));
   NARAD_TRY(auto last, db.query_int64("SELECT coalesce(max(idx), 0) FROM log"));
   if (static_cast<std::uint64_t>(last) != state.applied.value()) {
     return inconsistent(cat("the log ends at entry ", last, ", the rows at entry ", state.applied));
@@ -238,6 +256,11 @@ Result<void> write_difference(Statements& sql, const State& before, const State&
     if (failure) return;
     note(b != nullptr ? sql.deleted.run(b->id, encode_deleted_topic(*b))
                       : sql.drop_deleted.run(a->id));
+  });
+  before.users.diff(after.users, [&](const User* a, const User* b) {
+    if (failure) return;
+    note(b != nullptr ? sql.user.run(b->username, encode_user(*b))
+                      : sql.drop_user.run(a->username));
   });
   if (failure) return *failure;
   return sql.summary.run(encode_summary(after));

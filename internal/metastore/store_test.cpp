@@ -14,6 +14,7 @@ namespace narad::metastore {
 namespace {
 
 constexpr const char* kDirectory = "/data/metastore";
+constexpr const char* kHash = "$2b$10$abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUVWXYZ01234";
 
 RegisterMember member(std::string id) {
   return {std::move(id), "127.0.0.1:7942", "127.0.0.1:7943", "boot", {"d1"}, UnixMillis(1000)};
@@ -59,7 +60,9 @@ std::vector<Command> step_of_history(std::uint64_t n) {
   const std::string name = cat("topic-", n % 4);
   switch (n % 6) {
     case 0:
-      return {member(cat("n", n % 3))};
+      return {member(cat("n", n % 3)),
+              CreateUser{"svc", kHash, {}, false, UnixMillis(static_cast<std::int64_t>(n))},
+              CreateUser{cat("guest-", n), kHash, {{GrantAction::consume, {"*"}}}, false, {}}};
     case 1:
     case 2:
       return {creation(name, n + 1)};
@@ -105,6 +108,33 @@ TEST(Store, Reopened_HoldsExactlyWhatWasCommitted) {
     check_invariants(again.value().state);
     ASSERT_TRUE(again.value().store->close());
   }
+}
+
+TEST(Store, Users_ComeChangeAndGo) {
+  sim::SimFs fs;
+  const std::string other_hash = std::string(kHash).replace(59, 1, "z");
+  const std::vector<std::vector<Command>> steps{
+      {CreateUser{"admin", kHash, {}, true, UnixMillis(5)}},
+      {CreateUser{"svc", kHash, {{GrantAction::produce, {"a*", "b"}}}, false, UnixMillis(6)}},
+      {SetUserGrants{"svc", RaftIndex(2), {{GrantAction::consume, {"*"}}}, UnixMillis(7)},
+       SetUserPassword{"admin", RaftIndex(1), other_hash, UnixMillis(8)}},
+      {DeleteUser{"svc", RaftIndex(3)}}};
+  for (const auto& step : steps) {
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f) << f.error().text();
+    ASSERT_TRUE(f.value().commit(step));
+    const std::uint64_t sum = digest(f.value().state);
+    f.value().store.reset();
+    auto again = Fixture::open(fs);
+    ASSERT_TRUE(again) << again.error().text();
+    ASSERT_EQ(digest(again.value().state), sum);
+    ASSERT_TRUE(again.value().store->close());
+  }
+  auto f = Fixture::open(fs);
+  ASSERT_TRUE(f);
+  EXPECT_EQ(f.value().state.users.size(), 1u);
+  EXPECT_EQ(f.value().state.users.find("admin")->password_hash, other_hash);
+  EXPECT_EQ(f.value().state.versions.users, RaftIndex(5));
 }
 
 TEST(Store, Log_KeepsTheLastEntriesOnly) {
@@ -229,16 +259,19 @@ TEST(Store, RowsThatContradictEachOther_RefuseTheStartAndNameTheWayOut) {
             "topic orders has 3 partitions, but assignments for the first 1"},
            {"DELETE FROM topic", "there are assignments or schemas without their topic"},
            {"DELETE FROM topic_schema WHERE version = 1", "lacks a schema version before 2"},
-           {"DELETE FROM log WHERE idx = 3", "the log ends at entry 2, the rows at entry 3"},
+           {"DELETE FROM log WHERE idx = 4", "the log ends at entry 3, the rows at entry 4"},
            {"UPDATE member SET doc = replace(doc, 'alive', 'asleep')", "has the unknown value"},
-           {"UPDATE topic SET name = 'other'", "topic other holds the row of orders"}}) {
+           {"UPDATE topic SET name = 'other'", "topic other holds the row of orders"},
+           {"UPDATE user SET name = 'other'", "user other holds the row of svc"},
+           {"UPDATE user SET doc = replace(doc, 'produce', 'fly')", "has the unknown value"}}) {
     sim::SimFs fs;
     {
       auto f = Fixture::open(fs);
       ASSERT_TRUE(f);
       CreateTopic orders = creation("orders", 7);
       ASSERT_TRUE(
-          f.value().commit({member("n1"), orders, PutSchema{"orders", Incarnation(7), 2, "{}"}}));
+          f.value().commit({member("n1"), orders, PutSchema{"orders", Incarnation(7), 2, "{}"},
+                            CreateUser{"svc", kHash, {{GrantAction::produce, {"*"}}}, false, {}}}));
       ASSERT_TRUE(f.value().store->close());
     }
     tamper(fs, std::string(c.sql));
@@ -290,30 +323,75 @@ std::vector<Command> golden_history() {
           MarkUsed{"orders", orders.incarnation, PartitionId(0), "n1", "d1"}};
 }
 
-// testdata/golden/metastore/v1 was written by the first release of this format; it and the digest
-// below never change. A new format gets a directory of its own beside it.
-TEST(Store, GoldenDirectory_IsReadAsItWasWritten) {
-  sim::SimFs fs;
+// With users, whose table came later.
+std::vector<Command> golden_history_with_users() {
+  std::vector<Command> history = golden_history();
+  history.push_back(CreateUser{"admin", kHash, {}, true, UnixMillis(1'783'615'000'123)});
+  history.push_back(
+      CreateUser{"svc",
+                 kHash,
+                 {{GrantAction::produce, {"orders-*", "x"}}, {GrantAction::admin, {}}},
+                 false,
+                 UnixMillis(1'783'615'000'124)});
+  return history;
+}
+
+void copy_in(FileSystem& fs, const std::filesystem::path& golden) {
   ASSERT_TRUE(make_directories(fs, kDirectory));
-  const std::filesystem::path golden("testdata/golden/metastore/v1");
   ASSERT_TRUE(std::filesystem::is_directory(golden)) << "run in the source root";
   for (const auto& entry : std::filesystem::directory_iterator(golden)) {
     std::ifstream in(entry.path(), std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    auto file = fs.open(join_path(kDirectory, entry.path().filename().string()), OpenMode::create);
-    ASSERT_TRUE(file);
-    ASSERT_TRUE(write_all(*file.value(), as_bytes(bytes), 0));
+    const std::string path = join_path(kDirectory, entry.path().filename().string());
+    ASSERT_TRUE(replace_file(fs, path, as_bytes(bytes)));
   }
-  auto f = Fixture::open(fs);
-  ASSERT_TRUE(f) << f.error().text();
-  check_invariants(f.value().state);
-  State expected;
-  for (const Command& c : golden_history()) {
-    ASSERT_TRUE(apply(expected, expected.applied.next(), c).done());
+}
+
+State state_of(const std::vector<Command>& history) {
+  State state;
+  for (const Command& c : history) {
+    EXPECT_TRUE(apply(state, state.applied.next(), c).done());
   }
-  EXPECT_EQ(digest(f.value().state), digest(expected));
-  EXPECT_EQ(to_hex16(digest(expected)), "f2fc3dc4d1f32ee3");
-  EXPECT_EQ(f.value().store->entries(RaftIndex(0)).value().size(), golden_history().size());
+  return state;
+}
+
+// Each directory in testdata/golden/metastore was written by an earlier release; it and its digest
+// below never change. What comes later gets a directory of its own beside them.
+TEST(Store, GoldenDirectories_AreReadAsTheyWereWritten) {
+  struct Case {
+    const char* directory;
+    std::vector<Command> history;
+    const char* digest;
+  };
+  for (const Case& c : {Case{"v1", golden_history(), "f2fc3dc4d1f32ee3"},
+                        Case{"v1_users", golden_history_with_users(), "729012ea5a97d30d"}}) {
+    sim::SimFs fs;
+    copy_in(fs, std::filesystem::path("testdata/golden/metastore") / c.directory);
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f) << f.error().text();
+    check_invariants(f.value().state);
+    const State expected = state_of(c.history);
+    EXPECT_EQ(digest(f.value().state), digest(expected));
+    EXPECT_EQ(to_hex16(digest(expected)), c.digest);
+    EXPECT_EQ(f.value().store->entries(RaftIndex(0)).value().size(), c.history.size());
+  }
+}
+
+TEST(Store, PowerCutWhileTablesAreAdded_LosesNothing) {
+  const State expected = state_of(golden_history());
+  bool cut = true;
+  for (std::uint64_t op = 1; cut; ++op) {
+    sim::SimFs fs(op);
+    copy_in(fs, "testdata/golden/metastore/v1");
+    fs.cut_power_at(op);
+    (void)Fixture::open(fs).has_value();
+    cut = fs.frozen();
+    fs.power_cycle();
+    auto f = Fixture::open(fs);
+    ASSERT_TRUE(f) << "cut at " << op << ": " << f.error().text();
+    ASSERT_EQ(digest(f.value().state), digest(expected));
+    ASSERT_TRUE(f.value().commit({CreateUser{"admin", kHash, {}, true, UnixMillis(5)}}));
+  }
 }
 
 TEST(Store, FormatOfAnotherRelease_IsRefusedUnchanged) {
