@@ -1,0 +1,369 @@
+#include "internal/wire/member_messages.h"
+
+#include <algorithm>
+#include <array>
+
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+#include "pkg/json/document.h"
+#include "pkg/json/text.h"
+#include "pkg/json/writer.h"
+
+namespace narad::wire {
+namespace {
+
+constexpr std::size_t kIdBytesMax = 255;
+constexpr std::size_t kTextBytesMax = 4096;
+constexpr std::size_t kAddressBytesMax = 512;
+constexpr std::size_t kDisksMax = 256;
+
+// ---- writing -----------------------------------------------------------------------------------
+
+void write_id(json::Writer& w, std::string_view name, std::uint64_t value) {
+  w.member(name, to_hex16(value));
+}
+
+void write_member(json::Writer& w, const MemberInfo& m) {
+  w.key("member").begin_object().member("id", m.id);
+  write_id(w, "replica", m.replica.value());
+  w.member("boot_id", m.boot_id)
+      .member("http_addr", m.http_addr)
+      .member("cluster_addr", m.cluster_addr)
+      .key("disks")
+      .begin_array();
+  for (const std::string& disk : m.disks) w.value(disk);
+  w.end_array().end_object();
+}
+
+// ---- reading -----------------------------------------------------------------------------------
+
+// Fields of one object. Keeps the first problem; after one nothing counts.
+class Fields {
+ public:
+  explicit Fields(std::optional<json::Value> object) : object_(object) {
+    if (!object_ || !object_->is(json::Kind::object)) fail("a JSON object was expected");
+  }
+
+  Fields& text(std::string_view name, std::string& out, std::size_t bytes_max) {
+    const auto v = need(name, json::Kind::string);
+    if (!v) return *this;
+    if (v->as_string().size() > bytes_max) return fail(name, "is too long");
+    out = std::string(v->as_string());
+    return *this;
+  }
+  // 16 hex digits.
+  Fields& id(std::string_view name, std::uint64_t& out) {
+    std::string text;
+    this->text(name, text, 16);
+    if (problem_.empty()) {
+      const auto bits = parse_hex16(text);
+      if (!bits) return fail(name, "is not 16 hex digits");
+      out = *bits;
+    }
+    return *this;
+  }
+  template <class Tag>
+  Fields& id(std::string_view name, StrongNumber<Tag>& out) {
+    std::uint64_t bits = out.value();
+    id(name, bits);
+    out = StrongNumber<Tag>(bits);
+    return *this;
+  }
+  Fields& number(std::string_view name, std::uint64_t& out) {
+    const auto v = need(name, json::Kind::number);
+    if (!v) return *this;
+    const auto n = v->as_uint64();
+    if (!n) return fail(name, "is not a whole number");
+    out = *n;
+    return *this;
+  }
+  Fields& number(std::string_view name, RaftIndex& out) {
+    std::uint64_t n = out.value();
+    number(name, n);
+    out = RaftIndex(n);
+    return *this;
+  }
+  Fields& number(std::string_view name, UnixMillis& out) {
+    const auto v = need(name, json::Kind::number);
+    if (!v) return *this;
+    const auto n = v->as_int64();
+    if (!n) return fail(name, "is not a whole number");
+    out = UnixMillis(*n);
+    return *this;
+  }
+  // Each element, at most `max` of them.
+  template <class F>
+  Fields& each(std::string_view name, std::size_t max, F item) {
+    const auto v = need(name, json::Kind::array);
+    if (!v) return *this;
+    if (v->size() > max) return fail(name, "has too many elements");
+    for (std::size_t i = 0; i < v->size() && problem_.empty(); ++i) item(v->element(i));
+    return *this;
+  }
+  // The object of that name.
+  std::optional<json::Value> object(std::string_view name) {
+    return need(name, json::Kind::object);
+  }
+  Fields& fail(std::string_view name, std::string_view problem) {
+    return fail(cat("field \"", name, "\" ", problem));
+  }
+  Fields& fail(std::string problem) {
+    if (problem_.empty()) problem_ = std::move(problem);
+    return *this;
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::optional<json::Value> need(std::string_view name, json::Kind kind) {
+    if (!problem_.empty()) return std::nullopt;
+    auto v = object_->find(name);
+    if (!v) {
+      fail(name, "is missing");
+      return std::nullopt;
+    }
+    if (!v->is(kind)) {
+      fail(name, cat("is not ", json::describe(kind)));
+      return std::nullopt;
+    }
+    return v;
+  }
+  std::optional<json::Value> object_;
+  std::string problem_;
+};
+
+// Parses `body` and lets `read` take the fields of its root.
+template <class T, class F>
+Result<T> decode(std::string_view what, std::string_view body, F read) {
+  const auto bad = [&](std::string_view why) {
+    return Error(Errc::invalid_argument, cat(what, " cannot be read: ", why));
+  };
+  if (body.size() > kMemberMessageBytesMax) return bad("it is too long");
+  auto document = json::Document::parse(std::string(body), 8);
+  if (!document) return bad(document.error().text());
+  T out;
+  Fields f(document.value().root());
+  read(f, out);
+  if (!f.problem().empty()) return bad(f.problem());
+  return out;
+}
+
+void read_member(Fields& outer, MemberInfo& m) {
+  const auto object = outer.object("member");
+  if (!object) return;
+  Fields f(*object);
+  f.text("id", m.id, kIdBytesMax)
+      .id("replica", m.replica)
+      .text("boot_id", m.boot_id, kIdBytesMax)
+      .text("http_addr", m.http_addr, kAddressBytesMax)
+      .text("cluster_addr", m.cluster_addr, kAddressBytesMax)
+      .each("disks", kDisksMax, [&](json::Value v) {
+        if (!v.is(json::Kind::string) || v.as_string().empty() ||
+            v.as_string().size() > kIdBytesMax) {
+          f.fail("disks", "holds something that is no disk id");
+          return;
+        }
+        m.disks.emplace_back(v.as_string());
+      });
+  if (f.problem().empty() && m.id.empty()) f.fail("id", "is empty");
+  if (f.problem().empty() && m.replica.value() == 0) f.fail("replica", "is 0");
+  if (!f.problem().empty()) outer.fail(cat("member: ", f.problem()));
+}
+
+raft::Member read_founder(Fields& outer, json::Value v) {
+  raft::Member m;
+  Fields f(v);
+  std::string role;
+  f.text("node", m.node, kIdBytesMax).id("replica", m.replica).text("role", role, 16);
+  if (f.problem().empty() && role != "voter" && role != "learner") f.fail("role", "is unknown");
+  m.role = role == "voter" ? raft::MemberRole::voter : raft::MemberRole::learner;
+  if (!f.problem().empty()) outer.fail(cat("founding: ", f.problem()));
+  return m;
+}
+
+constexpr std::array kReasons{Refused::not_leader, Refused::unavailable,   Refused::unknown,
+                              Refused::replaced,   Refused::other_cluster, Refused::removed,
+                              Refused::invalid};
+
+}  // namespace
+
+std::string_view to_string(Refused reason) {
+  switch (reason) {
+    case Refused::not_leader:
+      return "not_leader";
+    case Refused::unavailable:
+      return "unavailable";
+    case Refused::unknown:
+      return "unknown";
+    case Refused::replaced:
+      return "replaced";
+    case Refused::other_cluster:
+      return "other_cluster";
+    case Refused::removed:
+      return "removed";
+    case Refused::invalid:
+      return "invalid";
+  }
+  NARAD_ASSERT(false, "unknown reason");
+}
+
+int status_of(Refused reason) {
+  switch (reason) {
+    case Refused::not_leader:
+      return 421;
+    case Refused::unavailable:
+      return 503;
+    case Refused::unknown:
+      return 404;
+    case Refused::replaced:
+    case Refused::other_cluster:
+      return 409;
+    case Refused::removed:
+      return 410;
+    case Refused::invalid:
+      return 400;
+  }
+  NARAD_ASSERT(false, "unknown reason");
+}
+
+std::string encode(const WhoAnswer& m) {
+  json::Writer w;
+  w.begin_object().member("node", m.node);
+  write_id(w, "replica", m.replica.value());
+  write_id(w, "cluster", m.cluster_id);
+  w.key("founding").begin_array();
+  for (const raft::Member& f : m.founding) {
+    w.begin_object().member("node", f.node);
+    write_id(w, "replica", f.replica.value());
+    w.member("role", f.role == raft::MemberRole::voter ? "voter" : "learner").end_object();
+  }
+  w.end_array().member("leader", m.leader).end_object();
+  return w.take();
+}
+
+std::string encode(const JoinRequest& m) {
+  json::Writer w;
+  w.begin_object();
+  write_id(w, "cluster", m.cluster_id);
+  write_member(w, m.member);
+  w.end_object();
+  return w.take();
+}
+
+std::string encode(const JoinAnswer& m) {
+  json::Writer w;
+  w.begin_object();
+  write_id(w, "cluster", m.cluster_id);
+  w.member("leader", m.leader).member("index", m.index).end_object();
+  return w.take();
+}
+
+std::string encode(const HeartbeatRequest& m) {
+  json::Writer w;
+  w.begin_object();
+  write_member(w, m.member);
+  w.key("drain").begin_object().member("id", m.drain.drain_id);
+  w.member("wal_records", m.drain.wal_records).end_object().end_object();
+  return w.take();
+}
+
+std::string encode(const HeartbeatAnswer& m) {
+  json::Writer w;
+  w.begin_object()
+      .member("index", m.index)
+      .member("term", m.term)
+      .member("leader", m.leader)
+      .member("leader_wall_ms", m.leader_wall)
+      .end_object();
+  return w.take();
+}
+
+std::string encode(const Refusal& m) {
+  json::Writer w;
+  w.begin_object()
+      .member("error", m.error)
+      .member("reason", to_string(m.reason))
+      .member("leader", m.leader)
+      .member("removed_at", m.removed_at)
+      .member("removed_at_ms", m.removed_ms)
+      .end_object();
+  return w.take();
+}
+
+Result<WhoAnswer> decode_who_answer(std::string_view body) {
+  return decode<WhoAnswer>("the answer to who are you", body, [](Fields& f, WhoAnswer& m) {
+    f.text("node", m.node, kIdBytesMax)
+        .id("replica", m.replica)
+        .id("cluster", m.cluster_id)
+        .each("founding", kFoundersMax,
+              [&](json::Value v) { m.founding.push_back(read_founder(f, v)); })
+        .text("leader", m.leader, kIdBytesMax);
+    if (!f.problem().empty()) return;
+    if (m.node.empty()) f.fail("node", "is empty");
+    if (m.replica.value() == 0) f.fail("replica", "is 0");
+    if (auto made = raft::Configuration::make(m.founding); !made) f.fail(made.error().text());
+    if (m.cluster_id == 0 && !m.founding.empty()) f.fail("founding", "without a cluster");
+  });
+}
+
+Result<JoinRequest> decode_join_request(std::string_view body) {
+  return decode<JoinRequest>("the request to join", body, [](Fields& f, JoinRequest& m) {
+    f.id("cluster", m.cluster_id);
+    read_member(f, m.member);
+    if (f.problem().empty() && m.member.disks.empty()) f.fail("member: disks", "is empty");
+  });
+}
+
+Result<JoinAnswer> decode_join_answer(std::string_view body) {
+  return decode<JoinAnswer>("the answer to a request to join", body, [](Fields& f, JoinAnswer& m) {
+    f.id("cluster", m.cluster_id).text("leader", m.leader, kIdBytesMax).number("index", m.index);
+  });
+}
+
+Result<HeartbeatRequest> decode_heartbeat_request(std::string_view body) {
+  return decode<HeartbeatRequest>("the heartbeat", body, [](Fields& f, HeartbeatRequest& m) {
+    read_member(f, m.member);
+    if (f.problem().empty() && m.member.disks.empty()) f.fail("member: disks", "is empty");
+    const auto drain = f.object("drain");
+    if (!drain) return;
+    Fields d(*drain);
+    d.number("id", m.drain.drain_id).number("wal_records", m.drain.wal_records);
+    if (!d.problem().empty()) f.fail(cat("drain: ", d.problem()));
+  });
+}
+
+Result<HeartbeatAnswer> decode_heartbeat_answer(std::string_view body) {
+  return decode<HeartbeatAnswer>("the answer to a heartbeat", body,
+                                 [](Fields& f, HeartbeatAnswer& m) {
+                                   f.number("index", m.index)
+                                       .number("term", m.term)
+                                       .text("leader", m.leader, kIdBytesMax)
+                                       .number("leader_wall_ms", m.leader_wall);
+                                 });
+}
+
+Refusal decode_refusal(int status, std::string_view body) {
+  auto read = decode<Refusal>("the refusal", body, [](Fields& f, Refusal& m) {
+    std::string reason;
+    f.text("error", m.error, kTextBytesMax)
+        .text("reason", reason, 32)
+        .text("leader", m.leader, kIdBytesMax)
+        .number("removed_at", m.removed_at)
+        .number("removed_at_ms", m.removed_ms);
+    if (!f.problem().empty()) return;
+    const auto known = std::find_if(kReasons.begin(), kReasons.end(),
+                                    [&](Refused r) { return to_string(r) == reason; });
+    if (known == kReasons.end()) {
+      f.fail("reason", "is unknown");
+      return;
+    }
+    m.reason = *known;
+  });
+  if (read && status_of(read.value().reason) == status) return std::move(read.value());
+  Refusal other;
+  std::string text(body.substr(0, 200));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  other.error = cat("it answered status ", status, text.empty() ? "" : ": ", text);
+  return other;
+}
+
+}  // namespace narad::wire
