@@ -43,8 +43,9 @@ class Consensus {
   // Committed when it answers ok. Errors: not_leader, unavailable and those of raft::apply():
   // certainly not done; unknown_outcome.
   virtual Task<Result<>> propose_change(raft::ConfigurationChange change) = 0;
-  // Begins to hand leadership to that voter. Errors: as raft::Core::transfer_leadership().
-  virtual Result<> transfer_leadership(ReplicaId to) = 0;
+  // Hands leadership to the replica of that node; ok once this one leads no longer. Errors:
+  // not_leader, not_found, unavailable (it did not happen in time).
+  virtual Task<Result<>> transfer_leadership(std::string node, Nanos deadline) = 0;
 };
 
 }  // namespace narad::cluster
