@@ -119,7 +119,9 @@ TEST(Status, EveryCode_HasOne) {
                                                 {Errc::unknown_outcome, 503},
                                                 {Errc::data_loss, 500},
                                                 {Errc::internal, 500},
-                                                {Errc::cancelled, 503}};
+                                                {Errc::cancelled, 503},
+                                                {Errc::owner_down, 503},
+                                                {Errc::unreachable, 502}};
   for (const auto& [code, status] : table) EXPECT_EQ(status_of(code), status) << to_string(code);
 }
 

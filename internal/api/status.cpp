@@ -31,6 +31,10 @@ int status_of(Errc code) {
     case Errc::unknown_outcome:
     case Errc::cancelled:  // work that was given up because the node stops: come again
       return 503;
+    case Errc::owner_down:
+      return 503;
+    case Errc::unreachable:
+      return 502;
     case Errc::data_loss:
     case Errc::internal:
       return 500;
@@ -40,6 +44,9 @@ int status_of(Errc code) {
 
 http::Response fail(LogSink& log, std::string_view op, const Error& error) {
   const int status = status_of(error.code());
+  if (error.code() == Errc::owner_down || error.code() == Errc::unreachable) {
+    return http::text_response(status, error.text());  // as routing answers (http-api 1.0.3)
+  }
   if (status != 500) return http::error_response(status, error.text());
   NARAD_LOG_ERROR(log, "request failed", {"op", op}, {"code", to_string(error.code())},
                   {"error", error});

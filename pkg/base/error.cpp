@@ -42,6 +42,10 @@ std::string_view to_string(Errc code) {
       return "internal";
     case Errc::cancelled:
       return "cancelled";
+    case Errc::owner_down:
+      return "owner_down";
+    case Errc::unreachable:
+      return "unreachable";
   }
   NARAD_ASSERT(false, "unknown error code");
 }

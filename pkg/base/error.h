@@ -27,7 +27,10 @@ enum class Errc : std::uint8_t {
   data_loss,             // stored bytes are damaged or missing                         500
   internal,              // a bug, or an outside failure without a better name          500
   cancelled,             // the caller gave up; never sent over a wire
+  owner_down,            // the node that has it is known to be dead: retry later        503
+  unreachable,           // the node that has it did not answer                          502
 };
+inline constexpr Errc kErrcLast = Errc::unreachable;  // values are on the wire: only ever append
 
 // The name used in logs and in JSON (`not_found`).
 std::string_view to_string(Errc code);
