@@ -126,7 +126,10 @@ class DataDirCheck {
       return damaged("no node_id");
     }
     const auto cluster = root.find("cluster_id");
-    if (!cluster || !cluster->is(json::Kind::string) || !parse_hex16(cluster->as_string())) {
+    const bool named = cluster && cluster->is(json::Kind::string) &&
+                       // Empty: the node belongs to no cluster yet.
+                       (cluster->as_string().empty() || parse_hex16(cluster->as_string()));
+    if (!named) {
       return damaged("no cluster_id of 16 hex digits");
     }
     const auto disks = root.find("disks");

@@ -20,6 +20,27 @@ Error damaged(const std::string& path, std::string_view why) {
                    "new node."));
 }
 
+Result<void> parse_founding(const json::value& list, std::vector<raft::Member>& out) {
+  const Error bad(Errc::data_loss, "founding is not a list of replicas");
+  if (!list.is_array()) return bad;
+  for (const auto& item : list.get_array()) {
+    if (!item.is_object()) return bad;
+    const json::object& o = item.get_object();
+    const auto* node = o.if_contains("node");
+    const auto* replica = o.if_contains("replica");
+    const auto* voter = o.if_contains("voter");
+    if (node == nullptr || !node->is_string() || replica == nullptr || !replica->is_string() ||
+        voter == nullptr || !voter->is_bool()) {
+      return bad;
+    }
+    const auto id = parse_hex16(std::string_view(replica->get_string()));
+    if (!id) return bad;
+    out.push_back({raft::ReplicaId(*id), std::string(node->get_string()),
+                   voter->get_bool() ? raft::MemberRole::voter : raft::MemberRole::learner});
+  }
+  return raft::Configuration::make(out) ? Result<void>(ok()) : Result<void>(bad);
+}
+
 Result<Identity> parse_identity(const std::string& path, ByteView content) {
   boost::system::error_code ec;
   json::value value = json::parse(json::string_view(as_chars(content).data(), content.size()), ec);
@@ -40,11 +61,22 @@ Result<Identity> parse_identity(const std::string& path, ByteView content) {
     return damaged(path, "no node_id");
   }
   if (cluster_id == nullptr || !cluster_id->is_string()) return damaged(path, "no cluster_id");
-  auto cluster = parse_hex16(std::string_view(cluster_id->get_string()));
-  if (!cluster) return damaged(path, "cluster_id is not 16 hex digits");
   Identity identity;
   identity.node_id = std::string(node_id->get_string());
-  identity.cluster_id = *cluster;
+  if (!cluster_id->get_string().empty()) {
+    auto cluster = parse_hex16(std::string_view(cluster_id->get_string()));
+    if (!cluster) return damaged(path, "cluster_id is not 16 hex digits");
+    identity.cluster_id = *cluster;
+  }
+  if (const auto* joined = object.if_contains("joined"); joined != nullptr) {
+    if (!joined->is_bool()) return damaged(path, "joined is not true or false");
+    identity.joined = joined->get_bool();
+  }
+  if (const auto* founding = object.if_contains("founding"); founding != nullptr) {
+    if (auto read = parse_founding(*founding, identity.founding); !read) {
+      return damaged(path, read.error().text());
+    }
+  }
   if (created != nullptr && created->is_int64())
     identity.created_at = UnixMillis(created->get_int64());
   if (disks == nullptr || !disks->is_array()) return damaged(path, "no disks");
@@ -60,11 +92,22 @@ Result<Identity> parse_identity(const std::string& path, ByteView content) {
 Result<void> write_identity(FileSystem& fs, const std::string& path, const Identity& identity) {
   json::array disks;
   for (const auto& id : identity.disk_ids) disks.emplace_back(id);
-  json::object object{{"format", kFormatVersion},
-                      {"node_id", identity.node_id},
-                      {"cluster_id", to_hex16(identity.cluster_id)},
-                      {"created_at_ms", identity.created_at.value()},
-                      {"disks", std::move(disks)}};
+  json::object object{
+      {"format", kFormatVersion},
+      {"node_id", identity.node_id},
+      {"cluster_id", identity.cluster_id == 0 ? std::string() : to_hex16(identity.cluster_id)},
+      {"created_at_ms", identity.created_at.value()},
+      {"disks", std::move(disks)}};
+  if (identity.joined) object["joined"] = true;
+  if (!identity.founding.empty()) {
+    json::array founding;
+    for (const raft::Member& m : identity.founding) {
+      founding.push_back(json::object{{"node", m.node},
+                                      {"replica", to_hex16(m.replica.value())},
+                                      {"voter", m.role == raft::MemberRole::voter}});
+    }
+    object["founding"] = std::move(founding);
+  }
   return replace_file(fs, path, as_bytes(json::serialize(object) + "\n"));
 }
 
@@ -193,7 +236,6 @@ Result<std::unique_ptr<DataDir>> DataDir::open(FileSystem& fs, Random& random, U
                        "empty data directory."));
     }
     dir->identity_.node_id = options.node_id.empty() ? options.default_node_id : options.node_id;
-    dir->identity_.cluster_id = random.next();
     dir->identity_.created_at = now;
     changed = true;
   } else {
@@ -237,6 +279,25 @@ Result<std::unique_ptr<DataDir>> DataDir::open(FileSystem& fs, Random& random, U
   NARAD_TRY(make_directories(fs, dir->metastore_path()));
   NARAD_TRY(check_metastore_is_there(fs, *dir));
   return dir;
+}
+
+Result<Identity> DataDir::adopt_cluster(FileSystem& fs, const std::string& data_dir,
+                                        Identity identity, Adoption adoption) {
+  const std::uint64_t cluster_id = adoption.cluster_id;
+  if (cluster_id == 0) return Error(Errc::invalid_argument, "a cluster has an id that is not 0");
+  if (identity.cluster_id != 0 && identity.cluster_id != cluster_id) {
+    return Error(Errc::conflict, cat("data directory ", data_dir, " belongs to cluster ",
+                                     to_hex16(identity.cluster_id), ", not ", to_hex16(cluster_id),
+                                     ": correct cluster.peers, or use an empty data directory"));
+  }
+  const bool same = identity.cluster_id == cluster_id && identity.founding == adoption.founding &&
+                    identity.joined == adoption.joined;
+  if (same) return identity;
+  identity.cluster_id = cluster_id;
+  identity.joined = adoption.joined;
+  identity.founding = std::move(adoption.founding);
+  NARAD_TRY(write_identity(fs, join_path(data_dir, "node.json"), identity));
+  return identity;
 }
 
 const Disk* DataDir::disk(const std::string& id) const {

@@ -9,15 +9,26 @@
 #include "internal/model/names.h"
 #include "pkg/env/fs.h"
 #include "pkg/env/random.h"
+#include "pkg/raft/configuration.h"
 
 namespace narad::node {
 
 // Identity lives here, not in an address.
 struct Identity {
   std::string node_id;
-  std::uint64_t cluster_id = 0;
+  std::uint64_t cluster_id = 0;  // 0: belongs to no cluster yet
+  // The configuration with which this node founded its cluster, or means to (written before the
+  // Raft store): empty if it joined.
+  std::vector<raft::Member> founding;
+  bool joined = false;  // a cluster of others
   UnixMillis created_at{0};
   std::vector<std::string> disk_ids;  // of every disk this node has ever had, in order of arrival
+};
+
+struct Adoption {
+  std::uint64_t cluster_id = 0;
+  bool joined = false;                 // a cluster of others; else this node founds it
+  std::vector<raft::Member> founding;  // with this configuration; empty: not known
 };
 
 // One directory that holds partitions. `missing` says why it cannot be used; empty if it can.
@@ -45,6 +56,14 @@ class DataDir {
                                                const DataDirOptions& options);
 
   const Identity& identity() const { return identity_; }
+
+  // Makes the node belong to a cluster. Durable in node.json when it answers; after a crash
+  // meanwhile it belongs to it or to none. Repeating it changes nothing. Answers the identity for
+  // set_identity(). conflict if it belongs to another cluster. Fit for a job: touches nothing but
+  // the file.
+  static Result<Identity> adopt_cluster(FileSystem& fs, const std::string& data_dir,
+                                        Identity identity, Adoption adoption);
+  void set_identity(Identity identity) { identity_ = std::move(identity); }
   const std::vector<Disk>& disks() const { return disks_; }
   // The disk named by an assignment; an empty id means the first one. Null if unknown.
   const Disk* disk(const std::string& id) const;

@@ -38,7 +38,7 @@ TEST_F(DataDirTest, FirstStart_MakesAnIdentityThatStays) {
     first = dir.value()->identity();
   }
   EXPECT_EQ(first.node_id, "host");
-  EXPECT_NE(first.cluster_id, 0u);
+  EXPECT_EQ(first.cluster_id, 0u) << "it belongs to no cluster before it founds or joins one";
   fs.freeze();
   fs.power_cycle();
   auto again = open(options());
@@ -46,6 +46,86 @@ TEST_F(DataDirTest, FirstStart_MakesAnIdentityThatStays) {
   EXPECT_EQ(again.value()->identity().node_id, "host");
   EXPECT_EQ(again.value()->identity().cluster_id, first.cluster_id);
   EXPECT_EQ(again.value()->disks()[0].id, first.disk_ids[0]);
+}
+
+TEST_F(DataDirTest, AdoptedCluster_StaysAndIsNeverAnother) {
+  const std::vector<raft::Member> founding{
+      {raft::ReplicaId(7), "host", raft::MemberRole::voter},
+      {raft::ReplicaId(9), "other", raft::MemberRole::learner}};
+  {
+    auto dir = open(options());
+    ASSERT_TRUE(dir);
+    const Identity none = dir.value()->identity();
+    ASSERT_EQ(DataDir::adopt_cluster(fs, "/data", none, {0, false, founding}).error().code(),
+              Errc::invalid_argument);
+    auto adopted = DataDir::adopt_cluster(fs, "/data", none, {0xc1, false, founding});
+    ASSERT_TRUE(adopted) << adopted.error().text();
+    EXPECT_EQ(adopted.value().cluster_id, 0xc1u);
+    EXPECT_FALSE(adopted.value().joined);
+  }
+  fs.freeze();
+  fs.power_cycle();
+  auto again = open(options());
+  ASSERT_TRUE(again) << again.error().text();
+  const Identity identity = again.value()->identity();
+  EXPECT_EQ(identity.cluster_id, 0xc1u);
+  EXPECT_EQ(identity.founding, founding);
+  auto other = DataDir::adopt_cluster(fs, "/data", identity, {0xc2, true, {}});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code(), Errc::conflict);
+  EXPECT_TRUE(DataDir::adopt_cluster(fs, "/data", identity, {0xc1, false, founding}));
+}
+
+TEST_F(DataDirTest, JoinedCluster_IsRemembered) {
+  {
+    auto dir = open(options());
+    ASSERT_TRUE(dir);
+    ASSERT_TRUE(DataDir::adopt_cluster(fs, "/data", dir.value()->identity(), {0xc1, true, {}}));
+  }
+  auto again = open(options());
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again.value()->identity().joined);
+  EXPECT_TRUE(again.value()->identity().founding.empty());
+}
+
+TEST_F(DataDirTest, CutWhileAdopting_LeavesItOrNone) {
+  for (std::uint64_t call = 1;; ++call) {
+    sim::SimFs disk(call);
+    sim::Rng numbers(call);
+    const auto open_on = [&] { return DataDir::open(disk, numbers, UnixMillis(1), options()); };
+    Identity none;
+    {
+      auto dir = open_on();
+      ASSERT_TRUE(dir);
+      none = dir.value()->identity();
+      bool cut = false;
+      disk.cut_power_at(call, [&] { cut = true; });
+      (void)DataDir::adopt_cluster(disk, "/data", none, {0xc1, false, {}});
+      if (!cut) {
+        EXPECT_GT(call, 3u);
+        return;
+      }
+    }
+    disk.power_cycle();
+    auto dir = open_on();
+    ASSERT_TRUE(dir) << "call " << call << ": " << dir.error().text();
+    const Identity now = dir.value()->identity();
+    EXPECT_EQ(now.node_id, none.node_id);
+    EXPECT_EQ(now.disk_ids, none.disk_ids);
+    EXPECT_TRUE(now.cluster_id == 0 || now.cluster_id == 0xc1) << "call " << call;
+  }
+}
+
+TEST_F(DataDirTest, OldIdentityFile_KeepsItsCluster) {
+  ASSERT_TRUE(open(options("n1")));
+  write(
+      "/data/node.json",
+      R"({"format":1,"node_id":"n1","cluster_id":"00000000000000c1","created_at_ms":1,"disks":[]})");
+  ASSERT_TRUE(fs.remove("/data/disk.id"));
+  auto dir = open(options("n1"));
+  ASSERT_TRUE(dir) << dir.error().text();
+  EXPECT_EQ(dir.value()->identity().cluster_id, 0xc1u);
+  EXPECT_FALSE(dir.value()->identity().joined);
 }
 
 TEST_F(DataDirTest, HeldByAnother_NamesTheHolder) {
@@ -67,8 +147,11 @@ TEST_F(DataDirTest, AnotherNodesDirectory_IsRefused) {
 
 TEST_F(DataDirTest, DamagedIdentity_IsRefusedAndUntouched) {
   ASSERT_TRUE(open(options()));
-  for (std::string_view text : {"", "{", "[]", "{\"format\":1}", "{\"format\":1,\"node_id\":\"\"}",
-                                "{\"format\":1,\"node_id\":\"a\",\"cluster_id\":\"xyz\"}"}) {
+  for (std::string_view text :
+       {"", "{", "[]", "{\"format\":1}", "{\"format\":1,\"node_id\":\"\"}",
+        "{\"format\":1,\"node_id\":\"a\",\"cluster_id\":\"xyz\"}",
+        R"({"format":1,"node_id":"a","cluster_id":"","joined":1,"disks":[]})",
+        R"({"format":1,"node_id":"a","cluster_id":"","founding":[{}],"disks":[]})"}) {
     write("/data/node.json", text);
     auto dir = open(options());
     ASSERT_FALSE(dir) << text;

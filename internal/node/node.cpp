@@ -208,8 +208,18 @@ Task<Result<void>> Node::Impl::start() {
 
 Task<Result<void>> Node::Impl::open_metastore() {
   NARAD_CO_TRY(metastore, co_await metastore::Metastore::open(env, data->metastore_path()));
+  const std::string stored = metastore->view()->cluster_id;
+  if (data->identity().cluster_id == 0) {
+    // A lone node founds its cluster. An id that the metastore holds is the right one.
+    std::uint64_t id = parse_hex16(stored).value_or(0);
+    while (id == 0) id = env.random.next();
+    auto adopt = [&fs = env.fs, root = data->root(), identity = data->identity(), id] {
+      return DataDir::adopt_cluster(fs, root, identity, Adoption{id, false, {}});
+    };
+    NARAD_CO_TRY(auto identity, co_await blocking(env, "adopt cluster", std::move(adopt)));
+    data->set_identity(std::move(identity));
+  }
   const std::string cluster_id = to_hex16(data->identity().cluster_id);
-  const std::string& stored = metastore->view()->cluster_id;
   if (!stored.empty() && stored != cluster_id) {
     co_return Error(
         Errc::conflict,
