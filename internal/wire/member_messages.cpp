@@ -277,7 +277,7 @@ std::string encode(const HeartbeatAnswer& m) {
   return w.take();
 }
 
-std::string encode(const Refusal& m) {
+std::string encode(const MemberRefusal& m) {
   json::Writer w;
   w.begin_object()
       .member("error", m.error)
@@ -341,8 +341,8 @@ Result<HeartbeatAnswer> decode_heartbeat_answer(std::string_view body) {
                                  });
 }
 
-Refusal decode_refusal(int status, std::string_view body) {
-  auto read = decode<Refusal>("the refusal", body, [](Fields& f, Refusal& m) {
+MemberRefusal decode_refusal(int status, std::string_view body) {
+  auto read = decode<MemberRefusal>("the refusal", body, [](Fields& f, MemberRefusal& m) {
     std::string reason;
     f.text("error", m.error, kTextBytesMax)
         .text("reason", reason, 32)
@@ -359,7 +359,7 @@ Refusal decode_refusal(int status, std::string_view body) {
     m.reason = *known;
   });
   if (read && status_of(read.value().reason) == status) return std::move(read.value());
-  Refusal other;
+  MemberRefusal other;
   std::string text(body.substr(0, 200));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   other.error = cat("it answered status ", status, text.empty() ? "" : ": ", text);

@@ -91,13 +91,13 @@ enum class Refused : std::uint8_t {
 std::string_view to_string(Refused reason);
 int status_of(Refused reason);
 
-struct Refusal {
+struct MemberRefusal {
   Refused reason = Refused::unavailable;
   std::string error;   // for people
   std::string leader;  // of not_leader
   RaftIndex removed_at{0};
   UnixMillis removed_ms{0};
-  friend bool operator==(const Refusal&, const Refusal&) = default;
+  friend bool operator==(const MemberRefusal&, const MemberRefusal&) = default;
 };
 
 std::string encode(const WhoAnswer& m);
@@ -105,7 +105,7 @@ std::string encode(const JoinRequest& m);
 std::string encode(const JoinAnswer& m);
 std::string encode(const HeartbeatRequest& m);
 std::string encode(const HeartbeatAnswer& m);
-std::string encode(const Refusal& m);
+std::string encode(const MemberRefusal& m);
 
 Result<WhoAnswer> decode_who_answer(std::string_view body);
 Result<JoinRequest> decode_join_request(std::string_view body);
@@ -113,6 +113,6 @@ Result<JoinAnswer> decode_join_answer(std::string_view body);
 Result<HeartbeatRequest> decode_heartbeat_request(std::string_view body);
 Result<HeartbeatAnswer> decode_heartbeat_answer(std::string_view body);
 // Total: a body that is no refusal (an older node, a proxy) becomes `unavailable` with its text.
-Refusal decode_refusal(int status, std::string_view body);
+MemberRefusal decode_refusal(int status, std::string_view body);
 
 }  // namespace narad::wire
