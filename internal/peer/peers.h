@@ -37,10 +37,10 @@ struct Answer {
 // The client side as others see it.
 //
 // Any status is a success here. Errors: unavailable, certainly not executed (no address, no
-// connection, a refused proof, the deadline passed in the queue; the text says which);
-// unknown_outcome, sent but not answered whole before the deadline; too_large or data_loss for an
-// answer over the limit or malformed (executed or not: unknown too); invalid_argument for a bad
-// target. Cancellation is passed on and ends the connection of a call that was sent.
+// connection, no secret, a refused proof, the deadline passed in the queue; the text says which);
+// unknown_outcome, sent but not answered whole, within the limit and well formed before the
+// deadline; invalid_argument for a bad target. Cancellation is passed on and ends the connection of
+// a call that was sent.
 class Caller {
  public:
   virtual ~Caller() = default;
@@ -66,7 +66,8 @@ struct LaneOptions {
 };
 
 struct PeersOptions {
-  std::string secret;  // empty: security is disabled, anybody is believed
+  std::string secret;
+  bool insecure = false;  // security.enabled = false: an empty secret is accepted
   // raft, control, data, bulk.
   std::array<LaneOptions, kLanes> lanes{
       {{2, 1u << 20}, {32, 16u << 20}, {64, 32u << 20}, {4, 16u << 20}}};
@@ -93,7 +94,7 @@ struct PeersStats {
   std::uint64_t calls = 0;
   std::uint64_t answered = 0;
   std::uint64_t unavailable = 0;
-  std::uint64_t unknown = 0;   // unknown_outcome, too_large, data_loss
+  std::uint64_t unknown = 0;   // answered unknown_outcome
   std::uint64_t connects = 0;  // connections made and proven
   std::uint64_t connect_failures = 0;
   std::uint64_t refused = 0;  // of those: refused by either side in the preamble

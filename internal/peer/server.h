@@ -35,7 +35,8 @@ struct RouteOptions {
 };
 
 struct ServerOptions {
-  std::string secret;  // empty: security is disabled, anybody is believed
+  std::string secret;
+  bool insecure = false;  // security.enabled = false: an empty secret is accepted
   Nanos handshake_timeout = std::chrono::seconds(5);
   std::size_t handshakes_max = 256;     // unproven connections; beyond it the oldest is cut off
   std::size_t connections_max = 4'096;  // proven; beyond it refused
@@ -47,16 +48,17 @@ struct ServerOptions {
 };
 
 struct ServerStats {
-  std::size_t connections = 0;    // proven, open now
-  std::size_t handshakes = 0;     // unproven, open now
-  std::uint64_t accepted = 0;     // connections since start
-  std::uint64_t refused = 0;      // in the preamble
-  std::uint64_t timed_out = 0;    // in the preamble
-  std::uint64_t crowded_out = 0;  // unproven ones cut off for newer ones
-  std::uint64_t served = 0;       // answers of handlers
-  std::uint64_t declined = 0;     // unknown route, wrong lane, stranger
-  std::uint64_t late = 0;         // deadline passed
-  std::size_t requests = 0;       // in a handler now
+  std::size_t connections = 0;      // proven, open now
+  std::size_t handshakes = 0;       // unproven, open now
+  std::uint64_t accepted = 0;       // connections since start
+  std::uint64_t refused = 0;        // in the preamble
+  std::uint64_t timed_out = 0;      // in the preamble, or slow or idle after it
+  std::uint64_t crowded_out = 0;    // unproven ones cut off for newer ones
+  std::uint64_t served = 0;         // answers of handlers
+  std::uint64_t declined = 0;       // unknown route, wrong lane, stranger
+  std::uint64_t late = 0;           // deadline passed
+  std::uint64_t accept_errors = 0;  // for example, out of file descriptors
+  std::size_t requests = 0;         // in a handler now
 };
 
 class Server {
@@ -69,7 +71,7 @@ class Server {
   // Pattern as in pkg/http/router.h. Parameters are in request.match. REQUIRES: before listen().
   void route(std::string_view pattern, Lane lane, Handler handler, RouteOptions options = {});
 
-  // May be called for several addresses.
+  // May be called for several addresses. invalid_argument without a secret, unless insecure.
   Result<void> listen(const Endpoint& at);
   std::vector<Endpoint> local() const;
 
