@@ -42,7 +42,16 @@ Task<void> store_result(Task<T> task, std::shared_ptr<std::optional<T>> out) {
 }
 }  // namespace detail
 
-// The same for a task with a result: the result, or nothing.
+// finishes_before() for a task with a result: the result, or nothing if `other` was first.
+template <class T>
+Task<std::optional<T>> result_before(Task<T> task, Task<void> other) {
+  auto out = std::make_shared<std::optional<T>>();
+  auto stored = detail::store_result(std::move(task), out);
+  (void)co_await finishes_before(std::move(stored), std::move(other));
+  co_return std::move(*out);
+}
+
+// finishes_within() for a task with a result: the result, or nothing.
 template <class T>
 Task<std::optional<T>> with_timeout(Env& env, Nanos delay, Task<T> task) {
   auto out = std::make_shared<std::optional<T>>();
