@@ -385,7 +385,9 @@ void validate(Config& c, Problems& problems) {
   };
   const Nanos zero{0};
   require(!blank(c.http.addr), "http.addr: must not be blank");
-  require(c.http.addr != c.cluster.addr, "http.addr: must differ from cluster.addr");
+  // Port 0 is another one each time.
+  require(c.http.addr != c.cluster.addr || c.http.addr.ends_with(":0"),
+          "http.addr: must differ from cluster.addr");
   require(c.http.read_timeout > zero, "http.read_timeout: must be above 0");
   require(c.http.write_timeout > zero, "http.write_timeout: must be above 0");
   require(c.http.write_timeout > c.http.max_consume_wait,
