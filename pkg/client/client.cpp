@@ -46,6 +46,14 @@ Errc code_of(int status) {
   }
 }
 
+// The answer of a router that knows no such path or method, not of a handler: an older broker, or
+// something else altogether.
+bool is_unrouted(int status, std::string_view body) {
+  if (status != 404 && status != 405) return false;
+  std::string text = client::error_text(body);
+  return text == "404 page not found" || text == "Method Not Allowed";
+}
+
 std::string topic_target(std::string_view topic, std::string_view rest = {}) {
   return cat("/v1/topics/", encode_component(topic), rest);
 }
@@ -67,6 +75,8 @@ Client::Client(Env& env, std::string server, std::string user, std::string passw
 
 Task<Result<Answer>> Client::exchange(http::ClientRequest request, Nanos timeout) {
   if (bad_server_) co_return *bad_server_;
+  std::string what =
+      cat(http::to_string(request.method), ' ', request.target.substr(0, request.target.find('?')));
   request.target = base_ + request.target;
   if (!authorization_.empty()) request.headers.add("Authorization", authorization_);
   Deadline deadline = Deadline::after(env_, timeout);
@@ -74,7 +84,9 @@ Task<Result<Answer>> Client::exchange(http::ClientRequest request, Nanos timeout
   if (!response) co_return response.error().with_context("transport");
   http::ClientResponse& r = response.value();
   if (r.status >= 400) {
-    co_return Error(code_of(r.status), cat("http ", r.status, ": ", client::error_text(r.body)));
+    std::string text = cat("http ", r.status, ": ", client::error_text(r.body));
+    if (is_unrouted(r.status, r.body)) text += cat("; this server does not offer ", what);
+    co_return Error(code_of(r.status), std::move(text));
   }
   co_return Answer{r.status, std::move(r.body)};
 }

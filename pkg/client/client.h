@@ -10,7 +10,8 @@
 // Payloads are read as base64, so they are byte for byte what was produced.
 //
 // Errors: an answer of 400 or above has the text "http CODE: what the server said" and the Errc
-// that fits the status; no answer has the text "transport: ...", and Errc::unavailable (nothing was
+// that fits the status (a call that the server knows nothing of is named: "... this server does not
+// offer POST /v1/..."); no answer has the text "transport: ...", and Errc::unavailable (nothing was
 // sent: safe to repeat) or Errc::unknown_outcome (it may have happened). No call retries by itself,
 // but for reads on a kept-alive connection that turned out to be dead.
 #include <chrono>

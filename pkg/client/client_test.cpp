@@ -72,6 +72,24 @@ TEST(Client, Produce_SendsKeyPartitionAndBytes) {
   });
 }
 
+TEST(Client, RouteThatTheServerLacks_IsNamed) {
+  run([](Client& client, Script& script) -> Task<void> {
+    script.answer = http::text_response(404, "404 page not found");
+    auto r = co_await client.call(http::Method::post, "/v1/cluster/members/n1/decommission?x=1");
+    EXPECT_FALSE(r);
+    EXPECT_EQ(r.error().text(),
+              "http 404: 404 page not found; this server does not offer POST "
+              "/v1/cluster/members/n1/decommission");
+    script.answer = http::text_response(405, "Method Not Allowed");
+    r = co_await client.call(http::Method::put, "/v1/topics/t");
+    EXPECT_EQ(r.error().text(),
+              "http 405: Method Not Allowed; this server does not offer PUT /v1/topics/t");
+    script.answer = http::error_response(404, "topic not found");
+    r = co_await client.call(http::Method::get, "/v1/topics/t");
+    EXPECT_EQ(r.error().text(), "http 404: topic not found");
+  });
+}
+
 TEST(Client, UserAndPrefix_GoIntoEveryCall) {
   run(
       [](Client& client, Script& script) -> Task<void> {
