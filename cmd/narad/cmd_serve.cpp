@@ -18,6 +18,7 @@ namespace narad::cli {
 namespace {
 
 constexpr std::size_t kConfigBytesMax = 1 << 20;
+constexpr std::int64_t kPortMax = 65'535;
 
 LogLevel level_of(std::string_view name) {
   if (name == "debug") return LogLevel::debug;
@@ -96,18 +97,31 @@ std::string host_name() {
   return name;
 }
 
+// What is said once the node listens; empty: nothing.
+struct Greeting {
+  Terminal* terminal = nullptr;
+  std::string data_dir;
+  void say(const Endpoint& at) const {
+    if (terminal == nullptr) return;
+    terminal->err(cat("narad: development broker on http://", to_string(at), ", data in ", data_dir,
+                      ", no authentication\n"));
+  }
+};
+
 // One run of a node. Lives in serve_until_told()'s frame, which waits for its tasks.
 struct Serving {
-  Serving(Runtime& r, Layers l, Config config, node::NodeOptions options)
+  Serving(Runtime& r, Layers l, Greeting g, Config config, node::NodeOptions options)
       : runtime(r),
         env(r.env()),
         layers(std::move(l)),
+        greeting(std::move(g)),
         node(env, std::move(config), std::move(options)),
         ended(env),
         tasks(env) {}
   Runtime& runtime;
   Env& env;
   Layers layers;
+  Greeting greeting;
   node::Node node;
   bool stopping = false;
   bool stopped = false;
@@ -151,6 +165,7 @@ Task<void> watch_signals(Serving& s) {
 Task<int> serve_until_told(Serving& s) {
   s.tasks.spawn("signals", watch_signals(s));
   auto started = co_await s.node.start();
+  if (started && !s.node.http_endpoints().empty()) s.greeting.say(s.node.http_endpoints().front());
   if (started || s.stopping) {
     while (!s.stopped) co_await s.ended.wait();
   } else {
@@ -160,7 +175,7 @@ Task<int> serve_until_told(Serving& s) {
   co_return started || s.stopping ? kExitOk : kExitFailure;
 }
 
-int run_node(Layers layers, Terminal& terminal) {
+int run_node(Layers layers, Terminal& terminal, Greeting greeting = {}) {
   auto config = layers.load();
   if (!config) {
     terminal.err(cat(config.error().text(), "\n"));
@@ -178,7 +193,8 @@ int run_node(Layers layers, Terminal& terminal) {
   node_options.version = version_text();
   node_options.default_node_id = host_name();
   node_options.started_at = runtime.env().clock.mono();
-  Serving serving(runtime, std::move(layers), config.value(), std::move(node_options));
+  Serving serving(runtime, std::move(layers), std::move(greeting), config.value(),
+                  std::move(node_options));
   return runtime.run(serve_until_told(serving));
 }
 
@@ -188,6 +204,7 @@ int serve(const Arguments& args, Terminal& terminal) { return run_node(layers_of
 
 int server_start(const Arguments& args, Terminal& terminal) {
   Layers layers;
+  Greeting greeting;
   layers.input.env = narad_variables();
   auto& flags = layers.input.flags;
   std::int64_t port = args.integer("port");
@@ -196,16 +213,22 @@ int server_start(const Arguments& args, Terminal& terminal) {
     if (data_dir.empty()) data_dir = cat(environment("HOME"), "/.narad/data");
     layers.input.dev = true;
     layers.input.env["NARAD_SECURITY_ENABLED"] = "false";
-    layers.input.env.try_emplace("NARAD_CLUSTER_ADDR", cat("127.0.0.1:", port + 1));
+    std::int64_t cluster_port = port == 0 || port == kPortMax ? 0 : port + 1;
+    layers.input.env.try_emplace("NARAD_CLUSTER_ADDR", cat("127.0.0.1:", cluster_port));
     flags.emplace_back("http.addr", cat("127.0.0.1:", port));
     flags.emplace_back("log.format", "text");
-    terminal.err(cat("narad: development broker on http://127.0.0.1:", port, ", data in ", data_dir,
-                     ", no authentication\n"));
+    greeting = {&terminal, data_dir};
   } else if (port != 7942) {
     flags.emplace_back("http.addr", cat(":", port));
   }
   if (!data_dir.empty()) flags.emplace_back("storage.data_dir", data_dir);
-  return run_node(std::move(layers), terminal);
+  int status = run_node(std::move(layers), terminal, std::move(greeting));
+  if (status != kExitOk && !args.flag("dev")) {
+    terminal.err(
+        "narad: for a broker of your own, on loopback and without users: narad server start "
+        "--dev\n");
+  }
+  return status;
 }
 
 }  // namespace narad::cli

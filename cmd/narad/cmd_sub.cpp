@@ -1,10 +1,12 @@
 // `narad sub` and `narad replay`: reading messages, with and without consuming them.
-#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "cmd/narad/commands.h"
 #include "cmd/narad/format.h"
 #include "cmd/narad/session.h"
+#include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 
 namespace narad::cli {
@@ -14,7 +16,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kPoll = seconds(10);
-constexpr Nanos kErrorPause = seconds(1);
+constexpr Nanos kErrorPauseMin = seconds(1);
+constexpr Nanos kErrorPauseMax = seconds(10);
 constexpr Nanos kPeekPause = milliseconds(400);
 constexpr int kPeekPerSweep = 100;
 constexpr int kAckTries = 5;
@@ -27,7 +30,8 @@ class Printer {
   explicit Printer(const Session& s)
       : terminal_(s.terminal), raw_(s.args.flag("raw")), utc_offset_s_(local_utc_offset_s()) {}
   void print(const client::Received& m) {
-    terminal_.out(raw_ ? raw_line(m) : message_line(m, utc_offset_s_));
+    bool escape = terminal_.out_is_terminal();
+    terminal_.out(raw_ ? raw_line(m, escape) : message_line(m, utc_offset_s_, escape));
     ++count_;
   }
   std::uint64_t count() const { return count_; }
@@ -41,12 +45,35 @@ class Printer {
   std::uint64_t count_ = 0;
 };
 
+// Whether asking again may help: no answer, an overloaded broker, or one without a leader. Any
+// other refusal stays what it is.
+bool may_pass(const Error& error) {
+  return error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome ||
+         error.code() == Errc::busy;
+}
+
+// Says what went wrong and waits, longer each time in a row.
+class Patience {
+ public:
+  explicit Patience(Session& s) : session_(s) {}
+  Task<void> after(const Error& error) {
+    session_.terminal.err(cat("narad: ", error.text(), "; trying again\n"));
+    Nanos pause = std::exchange(pause_, std::min(pause_ * 2, kErrorPauseMax));
+    co_await sleep_for(session_.env, pause);
+  }
+  void restore() { pause_ = kErrorPauseMin; }
+
+ private:
+  Session& session_;
+  Nanos pause_ = kErrorPauseMin;
+};
+
 // Keeps trying for a little while: the message was printed, so a lost ack means a repetition.
 Task<void> ack(Session& s, const client::Received& m) {
   for (int attempt = 1;; ++attempt) {
     auto done = co_await s.client.ack(s.args.operand(0), m.receipt_handle);
     if (done || done.error().code() == Errc::gone) co_return;
-    if (attempt == kAckTries) {
+    if (attempt == kAckTries || !may_pass(done.error())) {
       s.terminal.err(cat("narad: ack ", m.receipt_handle, ": ", done.error().text(), "\n"));
       co_return;
     }
@@ -54,24 +81,29 @@ Task<void> ack(Session& s, const client::Received& m) {
   }
 }
 
-Task<void> consume_forever(Session& s, Printer& printer) {
+// Until nobody reads on (ok), or an error that asking again cannot mend.
+Task<Result<void>> consume_forever(Session& s, Printer& printer) {
   client::ConsumeOptions options;
   options.wait = kPoll;
   if (std::int64_t p = s.args.integer("partition"); p >= 0) {
     options.partition = PartitionId(static_cast<std::uint32_t>(p));
   }
+  Patience patience(s);
   while (!printer.closed()) {
     auto messages = co_await s.client.consume(s.args.operand(0), options);
     if (!messages) {
-      s.terminal.err(cat("narad: ", messages.error().text(), "\n"));
-      co_await sleep_for(s.env, kErrorPause);
+      Error error = messages.error();
+      if (!may_pass(error)) co_return error;
+      co_await patience.after(error);
       continue;
     }
+    patience.restore();
     for (const client::Received& m : messages.value()) {
       printer.print(m);
       if (!s.args.flag("no-ack") && !printer.closed()) co_await ack(s, m);
     }
   }
+  co_return ok();
 }
 
 using Positions = std::map<PartitionId, Offset>;
@@ -100,17 +132,15 @@ Task<void> jump_to_oldest(Session& s, PartitionId partition, Offset& next) {
 }
 
 // Whether anything was read.
-Task<bool> peek_sweep(Session& s, Printer& printer, Positions& positions) {
+Task<Result<bool>> peek_sweep(Session& s, Printer& printer, Positions& positions) {
   bool any = false;
   for (auto& [partition, next] : positions) {
     for (int i = 0; i < kPeekPerSweep && !printer.closed(); ++i) {
       auto message = co_await s.client.replay(s.args.operand(0), partition, next);
       if (!message) {
-        if (message.error().code() == Errc::gone) {
-          co_await jump_to_oldest(s, partition, next);
-        } else {
-          s.terminal.err(cat("narad: ", message.error().text(), "\n"));
-        }
+        Error error = message.error();
+        if (error.code() != Errc::gone) co_return error;
+        co_await jump_to_oldest(s, partition, next);
         break;
       }
       if (!message.value()) break;
@@ -122,17 +152,33 @@ Task<bool> peek_sweep(Session& s, Printer& printer, Positions& positions) {
   co_return any;
 }
 
-Task<void> peek_forever(Session& s, Printer& printer, Positions positions) {
+Task<Result<void>> peek_forever(Session& s, Printer& printer, Positions positions) {
+  Patience patience(s);
   while (!printer.closed()) {
-    bool any = co_await peek_sweep(s, printer, positions);
-    if (!any) co_await sleep_for(s.env, kPeekPause);
+    auto any = co_await peek_sweep(s, printer, positions);
+    if (!any) {
+      Error error = any.error();
+      if (!may_pass(error)) co_return error;
+      co_await patience.after(error);
+      continue;
+    }
+    patience.restore();
+    if (!any.value()) co_await sleep_for(s.env, kPeekPause);
   }
+  co_return ok();
 }
 
 Task<void> interrupted(Session& s) { co_await next_signal(s.env); }
 
+Task<Result<int>> until_interrupted(Session& s, Printer& printer, Task<Result<void>> reading) {
+  auto interruption = interrupted(s);
+  auto ended = co_await result_before(std::move(reading), std::move(interruption));
+  s.terminal.err(cat(printer.count(), " message(s)\n"));
+  if (ended && !*ended) co_return ended->error();
+  co_return 0;
+}
+
 Task<Result<int>> run_sub(Session& s) {
-  using namespace asio::experimental::awaitable_operators;
   bool peek = s.args.flag("peek");
   bool from = s.args.integer("from") >= 0;
   if (from && !peek) co_return refuse("--from needs --peek; to read a range use narad replay");
@@ -140,12 +186,11 @@ Task<Result<int>> run_sub(Session& s) {
   Printer printer(s);
   if (peek) {
     NARAD_CO_TRY(auto positions, co_await peek_start(s));
-    co_await (peek_forever(s, printer, std::move(positions)) || interrupted(s));
-  } else {
-    co_await (consume_forever(s, printer) || interrupted(s));
+    auto reading = peek_forever(s, printer, std::move(positions));
+    co_return co_await until_interrupted(s, printer, std::move(reading));
   }
-  s.terminal.err(cat(printer.count(), " message(s)\n"));
-  co_return 0;
+  auto reading = consume_forever(s, printer);
+  co_return co_await until_interrupted(s, printer, std::move(reading));
 }
 
 struct Range {

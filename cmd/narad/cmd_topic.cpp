@@ -109,17 +109,18 @@ Task<Result<int>> ls(Session& s) {
 Task<Result<int>> info(Session& s) { return show(s, Method::get, topic_path(s.args.operand(0))); }
 
 Task<Result<int>> edit(Session& s) {
-  std::int64_t retention = millis(s.args.duration("retention"));
-  std::int64_t visibility = millis(s.args.duration("visibility"));
-  std::int64_t partitions = s.args.integer("partitions");
-  if (retention <= 0 && visibility <= 0 && partitions <= 0) {
+  bool retention = s.args.given("retention");
+  bool visibility = s.args.given("visibility");
+  bool partitions = s.args.given("partitions");
+  if (!retention && !visibility && !partitions) {
     co_return refuse("nothing to change: give --retention, --visibility or --partitions");
   }
   json::Writer w;
   w.begin_object();
-  if (partitions > 0) w.member("partitions", partitions);
-  if (retention > 0) w.member("retention_ms", retention);
-  if (visibility > 0) w.member("visibility_timeout_ms", visibility);
+  if (partitions) w.member("partitions", s.args.integer("partitions"));
+  // 0 asks for the server's default.
+  if (retention) w.member("retention_ms", millis(s.args.duration("retention")));
+  if (visibility) w.member("visibility_timeout_ms", millis(s.args.duration("visibility")));
   w.end_object();
   std::string body = w.take();
   co_return co_await show(s, Method::patch, topic_path(s.args.operand(0)), std::move(body));

@@ -1,9 +1,13 @@
 #pragma once
 // Entry points of the subcommands, one source each (cmd_topic.cpp has those of `narad topic`, and
 // so on). Each answers the exit status of the process.
+#include <cstdint>
 #include <string>
 
 namespace narad::cli {
+
+// Concurrent requests of `narad bench`.
+inline constexpr std::int64_t kBenchWorkersMax = 4096;
 
 class Arguments;
 class Terminal;

@@ -60,9 +60,31 @@ std::string hex_dump(std::string_view bytes) {
   return out;
 }
 
-std::string message_line(const client::Received& m, std::int64_t utc_offset_s) {
+std::string printable(std::string_view text, bool keep_lines) {
+  std::string out;
+  out.reserve(text.size());
+  const bool utf8 = is_utf8(text);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    bool line = keep_lines && (byte == '\n' || byte == '\t');
+    bool c1 = utf8 && byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (c1) {
+      out += cat("\\u00", to_hex(as_bytes(text.substr(++i, 1))));
+    } else if ((byte < 0x20 && !line) || byte == 0x7f || (byte >= 0x80 && !utf8)) {
+      out += cat("\\x", to_hex(as_bytes(text.substr(i, 1))));
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string message_line(const client::Received& m, std::int64_t utc_offset_s, bool for_terminal) {
+  auto shown = [&](std::string_view text, bool keep_lines) {
+    return for_terminal ? printable(text, keep_lines) : std::string(text);
+  };
   std::string line = cat("[p", m.partition, " @", m.offset, "]");
-  if (!m.key.empty()) line += cat(" key=", m.key);
+  if (!m.key.empty()) line += cat(" key=", shown(m.key, false));
   if (m.timestamp_s != 0) line += cat(' ', time_of_day(m.timestamp_s + utc_offset_s));
   if (!is_utf8(m.payload)) {
     return cat(line, " (binary, ", m.payload.size(), " bytes)\n", hex_dump(m.payload));
@@ -70,13 +92,15 @@ std::string message_line(const client::Received& m, std::int64_t utc_offset_s) {
   line += ' ';
   auto document = json::Document::parse(m.payload, json::kPayloadDepthMax);
   bool quoted = document && document.value().root().is(json::Kind::string);
-  line += quoted ? document.value().root().as_string() : std::string_view(m.payload);
-  return cat(line, "\n");
+  std::string_view text =
+      quoted ? document.value().root().as_string() : std::string_view(m.payload);
+  return cat(line, shown(text, true), "\n");
 }
 
-std::string raw_line(const client::Received& m) {
+std::string raw_line(const client::Received& m, bool for_terminal) {
   bool text = is_utf8(m.payload) && !json::is_payload(m.payload);
-  return cat(text ? json::quote(m.payload) : m.payload, "\n");
+  std::string line = text ? json::quote(m.payload) : m.payload;
+  return cat(for_terminal ? printable(line, true) : line, "\n");
 }
 
 std::string short_duration(nanoseconds d) {

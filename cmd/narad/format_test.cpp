@@ -39,6 +39,36 @@ TEST(RawLine, TextIsQuotedAndTheRest_IsAsItWas) {
   EXPECT_EQ(raw_line(message("\xff\x01")), "\xff\x01\n");
 }
 
+TEST(Printable, ControlCharacters_AreShown) {
+  EXPECT_EQ(printable("plain é ✓", false), "plain é ✓");
+  EXPECT_EQ(printable("\x1b[2J\x1b]0;title\x07", true), "\\x1b[2J\\x1b]0;title\\x07");
+  EXPECT_EQ(printable("a\tb\nc\rd\be\x7f", true), "a\tb\nc\\x0dd\\x08e\\x7f");
+  EXPECT_EQ(printable("a\tb\nc", false), "a\\x09b\\x0ac");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m \xc2\xa0",
+                      true),
+            "\\u009b31m \xc2\xa0");
+  EXPECT_EQ(printable("\x9b\xff"
+                      "a",
+                      true),
+            "\\x9b\\xffa")
+      << "not UTF-8";
+  EXPECT_EQ(printable(std::string("a\0b", 3), true), "a\\x00b");
+}
+
+TEST(MessageLine, ForATerminal_HasNoControlCharacters) {
+  client::Received m = message("\"\\u001b[31mred\\n\\u009b2J\"");
+  m.key = "k\n\x1b]0;x\x07";
+  EXPECT_EQ(message_line(m, 0, true),
+            "[p2 @17] key=k\\x0a\\x1b]0;x\\x07 \\x1b[31mred\n\\u009b2J\n");
+  EXPECT_EQ(message_line(m, 0),
+            "[p2 @17] key=k\n\x1b]0;x\x07 \x1b[31mred\n\xc2\x9b"
+            "2J\n");
+  EXPECT_EQ(raw_line(message("{\"a\":\"\x7f\"}"), true), "{\"a\":\"\\x7f\"}\n");
+  EXPECT_EQ(raw_line(message("{\"a\":\"\x7f\"}")), "{\"a\":\"\x7f\"}\n");
+  EXPECT_EQ(raw_line(message("\xff\x1b"), true), "\\xff\\x1b\n");
+}
+
 TEST(HexDump, FullAndPartRows_LineUp) {
   EXPECT_EQ(hex_dump("0123456789abcdefg"),
             "00000000  30 31 32 33 34 35 36 37  38 39 61 62 63 64 65 66  |0123456789abcdef|\n"

@@ -32,19 +32,20 @@ void Ledger::sent(std::uint64_t index, Sent outcome) {
   e.outcome = outcome;
 }
 
-void Ledger::came_back(std::string_view text) {
+bool Ledger::came_back(std::string_view text) {
   if (!text.starts_with(prefix_)) {
     ++foreign_;
-    return;
+    return false;
   }
   std::string_view rest = text.substr(prefix_.size());
   auto index = parse_number<std::uint64_t>(rest.substr(0, std::min(rest.find('-'), rest.size())));
   if (!index || *index > kIndexMax || text != payload(*index)) {
     ++damaged_;
-    return;
+    return true;
   }
   Entry& e = entry(*index);
   if (e.deliveries++ == 0 && e.outcome == Sent::accepted) --missing_;
+  return true;
 }
 
 Tally Ledger::tally() const {

@@ -34,7 +34,8 @@ class Ledger {
   // The payload of message `index`.
   std::string payload(std::uint64_t index) const;
   void sent(std::uint64_t index, Sent outcome);
-  void came_back(std::string_view payload);
+  // False if it is not of this run.
+  bool came_back(std::string_view payload);
   // Whether every accepted message has come back.
   bool complete() const { return missing_ == 0; }
   Tally tally() const;

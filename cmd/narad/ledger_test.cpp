@@ -15,8 +15,8 @@ TEST(Ledger, EveryFate_IsCounted) {
   l.came_back(l.payload(0));
   l.came_back(l.payload(0));
   l.came_back(l.payload(1));
-  l.came_back(l.payload(4));
-  l.came_back("{\"bench\":\"another run\"}");
+  EXPECT_TRUE(l.came_back(l.payload(4)));
+  EXPECT_FALSE(l.came_back("{\"bench\":\"another run\"}"));
   std::string bent = l.payload(2);
   bent.back() = '!';
   l.came_back(bent);

@@ -73,17 +73,30 @@ CommandPath resolve(const std::vector<std::string>& words, std::vector<std::stri
   return path;
 }
 
+bool is_whole_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 Result<void> check_value(const FlagSpec& flag, const std::string& value) {
   auto refuse = [&](std::string_view why) {
     return Error(Errc::invalid_argument,
                  cat("invalid value \"", value, "\" for --", flag.name, ": ", why));
   };
-  if (flag.kind == FlagKind::integer && !parse_number<std::int64_t>(value)) {
-    return refuse("not a whole number");
+  if (flag.kind == FlagKind::integer) {
+    if (!is_whole_number(value)) return refuse("not a whole number");
+    auto n = parse_number<std::int64_t>(value);
+    if (!n || *n < flag.min || *n > flag.max) {
+      if (flag.max == INT64_MAX) return refuse(cat("must be at least ", flag.min));
+      return refuse(cat("must be from ", flag.min, " to ", flag.max));
+    }
   }
   if (flag.kind == FlagKind::duration) {
     auto d = parse_duration(value);
     if (!d) return refuse(d.error().text());
+    if (d.value() < std::chrono::nanoseconds(0)) return refuse("must not be negative");
+    bool some = d.value() > std::chrono::nanoseconds(0);
+    if (some && d.value() < std::chrono::milliseconds(1)) return refuse("must be at least 1ms");
   }
   if (flag.kind == FlagKind::choice && !value.empty()) {
     std::string choices = cat('|', flag.value_name, '|');

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -130,6 +132,105 @@ TEST(Parser, OperatorMistakes_AnswerTwo) {
   EXPECT_EQ(parse_line("fsck wal a b").status, 16);
 }
 
+void visit(const CommandPath& path, const std::function<void(const CommandPath&)>& f) {
+  if (path.leaf().run != nullptr) f(path);
+  for (const CommandSpec& child : path.leaf().children) {
+    CommandPath next = path;
+    next.steps.push_back(&child);
+    visit(next, f);
+  }
+}
+
+// The words of a command with as many operands as it needs.
+std::vector<std::string> words_of(const CommandPath& path) {
+  std::vector<std::string> words;
+  for (std::size_t i = 1; i < path.steps.size(); ++i) words.emplace_back(path.steps[i]->name);
+  for (std::size_t i = 0; i < path.leaf().operands_min; ++i) words.push_back("operand");
+  return words;
+}
+
+int usage_status(const CommandSpec& command) {
+  if (command.manners == Manners::fsck) return 16;
+  return command.manners == Manners::operators ? 2 : 1;
+}
+
+// Values that a flag of that kind must refuse, and some that it must take.
+struct Values {
+  std::vector<std::string> good, bad;
+};
+Values values_for(const FlagSpec& f) {
+  switch (f.kind) {
+    case FlagKind::integer: {
+      Values v{{cat(f.min), cat(f.max)}, {"", "x", "1.5", "1e3", "0x1", "+1", "1 "}};
+      v.bad.push_back(cat(f.min - 1));
+      v.bad.push_back("99999999999999999999");
+      v.bad.push_back("-99999999999999999999");
+      if (f.max < INT64_MAX) v.bad.push_back(cat(f.max + 1));
+      return v;
+    }
+    case FlagKind::duration:
+      return {{"0", "1ms", "168h", "1h30m"}, {"", "x", "10", "-1s", "1us", "99999999h", "1d"}};
+    case FlagKind::choice:
+      return {{std::string(f.value_name.substr(0, f.value_name.find('|')))}, {"x", "TEXT"}};
+    default:
+      return {};
+  }
+}
+
+// No value is ever taken for another one, or for none: every flag of every command.
+TEST(CommandTable, ValuesOutOfRange_AreUsageErrors) {
+  int flags = 0;
+  visit({{&root_command()}}, [&](const CommandPath& path) {
+    for (const FlagSpec& f : path.leaf().flags) {
+      Values values = values_for(f);
+      flags += !values.bad.empty();
+      for (const std::string& value : values.good) {
+        auto words = words_of(path);
+        words.push_back(cat("--", f.name));
+        words.push_back(value);
+        Parsed p = parse(words);
+        EXPECT_TRUE(p.arguments) << path.text() << " --" << f.name << ' ' << value << ": " << p.err;
+      }
+      for (const std::string& value : values.bad) {
+        auto words = words_of(path);
+        words.push_back(cat("--", f.name));
+        words.push_back(value);
+        Parsed p = parse(words);
+        EXPECT_FALSE(p.arguments) << path.text() << " --" << f.name << " '" << value << "'";
+        EXPECT_EQ(p.status, usage_status(path.leaf())) << path.text();
+        EXPECT_THAT(p.err, HasSubstr(cat("--", f.name))) << path.text() << " '" << value << "'";
+        EXPECT_THAT(p.err, HasSubstr(cat("Run '", path.text(), " --help'")));
+      }
+    }
+  });
+  EXPECT_GT(flags, 20);
+}
+
+TEST(CommandTable, WrongWords_AreUsageErrors) {
+  visit({{&root_command()}}, [&](const CommandPath& path) {
+    auto expect_refused = [&](const std::vector<std::string>& words) {
+      Parsed p = parse(words);
+      EXPECT_FALSE(p.arguments) << path.text();
+      EXPECT_EQ(p.status, usage_status(path.leaf())) << path.text() << ": " << p.err;
+      EXPECT_THAT(p.err, HasSubstr(path.text()));
+    };
+    auto words = words_of(path);
+    auto unknown = words;
+    unknown.push_back("--no-such-flag");
+    expect_refused(unknown);
+    if (path.leaf().operands_max < 10) {
+      auto many = words;
+      many.insert(many.end(), path.leaf().operands_max - path.leaf().operands_min + 1, "extra");
+      expect_refused(many);
+    }
+    if (path.leaf().operands_min > 0) {
+      words.pop_back();
+      // A group that is a command too finds another command then, or says what it needs.
+      expect_refused(words);
+    }
+  });
+}
+
 TEST(ServeWords, GoSyntax_IsNormalised) {
   EXPECT_THAT(go_flag_words({"serve", "-port", "80", "--addr=:1", "-h", "-log-level=info", "rest",
                              "-port", "9"}),
@@ -142,13 +243,13 @@ TEST(ServeWords, GoSyntax_IsNormalised) {
   EXPECT_EQ(p.arguments->integer("port"), 81);
 }
 
-void visit(const CommandSpec& command, const std::function<void(const CommandSpec&)>& f) {
+void visit_all(const CommandSpec& command, const std::function<void(const CommandSpec&)>& f) {
   f(command);
-  for (const CommandSpec& child : command.children) visit(child, f);
+  for (const CommandSpec& child : command.children) visit_all(child, f);
 }
 
 TEST(CommandTable, EveryCommand_ExplainsItselfAndHasDistinctNames) {
-  visit(root_command(), [](const CommandSpec& c) {
+  visit_all(root_command(), [](const CommandSpec& c) {
     EXPECT_FALSE(c.summary.empty()) << c.name;
     EXPECT_TRUE(c.run != nullptr || !c.children.empty()) << c.name;
     std::set<std::string_view> names;
@@ -175,7 +276,7 @@ TEST(Completion, EveryShell_KnowsCommandsAndFlags) {
 
 TEST(ManualPage, EveryCommand_HasASection) {
   std::string page = manual_page();
-  visit(root_command(), [&](const CommandSpec& c) {
+  visit_all(root_command(), [&](const CommandSpec& c) {
     if (c.run != nullptr) EXPECT_THAT(page, HasSubstr(c.name)) << c.name;
   });
   EXPECT_THAT(page, StartsWith(".TH NARAD 1\n"));

@@ -1,6 +1,7 @@
 #include "cmd/narad/session.h"
 
 #include "cmd/narad/contexts.h"
+#include "cmd/narad/format.h"
 #include "pkg/base/text.h"
 #include "pkg/env/real/runtime.h"
 #include "pkg/json/text.h"
@@ -19,7 +20,8 @@ Task<int> run_body(Session session, Task<Result<int>> (*body)(Session&)) {
 }  // namespace
 
 int report(Terminal& terminal, const Error& error, Manners manners) {
-  terminal.err(cat("narad: ", error.text(), "\n"));
+  bool for_terminal = terminal.err_is_terminal();
+  terminal.err(cat("narad: ", for_terminal ? printable(error.text(), true) : error.text(), "\n"));
   if (manners == Manners::classic) return 1;
   bool unknown = error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome ||
                  error.code() == Errc::data_loss;
@@ -46,9 +48,9 @@ void print_json(Terminal& terminal, std::string_view body) {
   if (body.empty()) return;
   auto pretty = json::pretty(body);
   if (pretty) {
-    terminal.out(cat(*pretty, "\n"));
+    terminal.out(cat(terminal.out_is_terminal() ? printable(*pretty, true) : *pretty, "\n"));
   } else {
-    terminal.out(body);
+    terminal.out(terminal.out_is_terminal() ? printable(body, true) : std::string(body));
   }
 }
 

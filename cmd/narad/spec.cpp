@@ -2,12 +2,20 @@
 
 #include "cmd/narad/commands.h"
 #include "pkg/base/text.h"
+#include "pkg/client/types.h"
 
 namespace narad::cli {
 namespace {
 
 using enum FlagKind;
 constexpr std::size_t kAny = 1'000'000;
+constexpr std::int64_t kCountMax = 1'000'000'000'000;
+constexpr std::int64_t kRateMax = 1'000'000'000;
+constexpr std::int64_t kPortMax = 65'535;
+// -1: not given, as release 2.x writes it.
+constexpr std::int64_t kNone = -1;
+constexpr std::int64_t kPartitionMax = INT32_MAX;
+constexpr std::int64_t kSizeMax = 1 << 30;
 
 CommandSpec topic_group() {
   FlagSpec retention = {"retention", 0,
@@ -16,7 +24,11 @@ CommandSpec topic_group() {
   FlagSpec visibility = {
       "visibility", 0,          duration,
       "0",          "DURATION", "how long a consumer has to ack (30s; 0 = the server's default)"};
-  FlagSpec partitions = {"partitions", 0, integer, "0", "N", "number of partitions"};
+  FlagSpec partitions = {"partitions",           0, integer,      "0", "N",
+                         "number of partitions", 0, kPartitionMax};
+  FlagSpec more_partitions = partitions;
+  more_partitions.min = 1;
+  more_partitions.help = "number of partitions; only more than there are";
   FlagSpec delay = {"delay", 0, duration, "0", "DURATION", "hold records back in the child"};
   CommandSpec group = {
       .name = "topic", .alias = "topics", .summary = "Create, list and change topics"};
@@ -52,7 +64,7 @@ CommandSpec topic_group() {
        .operands_min = 1,
        .operands_max = 1,
        .summary = "Change a topic",
-       .flags = {retention, visibility, partitions},
+       .flags = {retention, visibility, more_partitions},
        .connects = true,
        .run = topic_edit},
       {.name = "rm",
@@ -99,30 +111,33 @@ CommandSpec pub_command() {
               "The message is the file named with --file, else MESSAGE, else (or for \"-\") all "
               "of standard input. It is durable on the broker when the command says accepted.",
           .flags = {{"key", 'k', text, "", "KEY", "messages of one key keep their order"},
-                    {"partition", 0, integer, "-1", "N", "produce to this partition"},
+                    {"partition", 0, integer, "-1", "N", "produce to this partition", kNone,
+                     kPartitionMax},
                     {"file", 'f', text, "", "PATH", "send this file"},
-                    {"count", 0, integer, "1", "N", "send it so many times"},
-                    {"rate", 0, integer, "0", "N", "messages a second, with --count"}},
+                    {"count", 0, integer, "1", "N", "send it so many times", 1, kCountMax},
+                    {"rate", 0, integer, "0", "N", "messages a second, with --count", 0, kRateMax}},
           .connects = true,
           .run = pub};
 }
 
 CommandSpec sub_command() {
-  return {.name = "sub",
-          .operands = "TOPIC",
-          .operands_min = 1,
-          .operands_max = 1,
-          .summary = "Consume messages until interrupted",
-          .details =
-              "Each message is printed, then acked. With --peek nothing is leased or acked: "
-              "records are read as they arrive.",
-          .flags = {{"peek", 0, boolean, "false", "", "look without consuming"},
-                    {"partition", 0, integer, "-1", "N", "this partition only"},
-                    {"from", 0, integer, "-1", "OFFSET", "where --peek starts (needs --partition)"},
-                    {"raw", 0, boolean, "false", "", "payloads only"},
-                    {"no-ack", 0, boolean, "false", "", "let leases run out"}},
-          .connects = true,
-          .run = sub};
+  return {
+      .name = "sub",
+      .operands = "TOPIC",
+      .operands_min = 1,
+      .operands_max = 1,
+      .summary = "Consume messages until interrupted",
+      .details =
+          "Each message is printed, then acked. With --peek nothing is leased or acked: "
+          "records are read as they arrive.",
+      .flags = {{"peek", 0, boolean, "false", "", "look without consuming"},
+                {"partition", 0, integer, "-1", "N", "this partition only", kNone, kPartitionMax},
+                {"from", 0, integer, "-1", "OFFSET", "where --peek starts (needs --partition)",
+                 kNone},
+                {"raw", 0, boolean, "false", "", "payloads only"},
+                {"no-ack", 0, boolean, "false", "", "let leases run out"}},
+      .connects = true,
+      .run = sub};
 }
 
 CommandSpec replay_command() {
@@ -131,9 +146,11 @@ CommandSpec replay_command() {
           .operands_min = 1,
           .operands_max = 1,
           .summary = "Read a range of a partition again",
-          .flags = {{"partition", 0, integer, "-1", "N", "the partition (required)"},
-                    {"from", 0, integer, "-1", "OFFSET", "first offset (-1 = the oldest)"},
-                    {"to", 0, integer, "-1", "OFFSET", "end, exclusive (-1 = what is there now)"},
+          .flags = {{"partition", 0, integer, "-1", "N", "the partition (required)", kNone,
+                     kPartitionMax},
+                    {"from", 0, integer, "-1", "OFFSET", "first offset (-1 = the oldest)", kNone},
+                    {"to", 0, integer, "-1", "OFFSET", "end, exclusive (-1 = what is there now)",
+                     kNone},
                     {"raw", 0, boolean, "false", "", "payloads only"}},
           .connects = true,
           .run = replay};
@@ -154,14 +171,17 @@ CommandSpec bench_command() {
           "was due, so that a stalled broker cannot hide. With --verify every message carries an "
           "identity of its own, all are consumed and acked, and each is accounted for: the status "
           "is "
-          "1 if one is lost.",
-      .flags = {{"count", 0, integer, "10000", "N", "messages to produce"},
-                {"size", 0, integer, "256", "BYTES", "size of a message"},
-                {"workers", 0, integer, "8", "N", "concurrent requests"},
+          "1 if one is lost, or if none was accepted; it wants a topic with nothing left to "
+          "consume. "
+          "Without --verify the status is 0 whatever fails, as in release 2.x.",
+      .flags = {{"count", 0, integer, "10000", "N", "messages to produce", 1, kCountMax},
+                {"size", 0, integer, "256", "BYTES", "size of a message", 1, kSizeMax},
+                {"workers", 0, integer, "8", "N", "concurrent requests", 1, kBenchWorkersMax},
                 {"consume", 0, boolean, "false", "", "then consume and ack"},
-                {"batch", 0, integer, "1", "N", "messages a request"},
+                {"batch", 0, integer, "1", "N", "messages a request", 1, client::kConsumeMax},
                 {"duration", 0, duration, "0", "DURATION", "stop producing after this time"},
-                {"rate", 0, integer, "0", "N", "messages a second (0 = as fast as answered)"},
+                {"rate", 0, integer, "0", "N", "messages a second (0 = as fast as answered)", 0,
+                 kRateMax},
                 {"verify", 0, boolean, "false", "", "account for every message"},
                 {"output", 'o', choice, "text", "text|json", "how to print"}},
       .connects = true,
@@ -273,9 +293,9 @@ CommandSpec server_group() {
       {.name = "start",
        .summary = "Start a broker in the foreground",
        .details = "--dev listens on loopback without authentication and keeps its data in "
-                  "~/.narad/data.",
+                  "~/.narad/data. Without it the settings are those of narad serve.",
        .flags = {{"dev", 0, boolean, "false", "", "loopback, no authentication"},
-                 {"port", 0, integer, "7942", "N", "port to listen on"},
+                 {"port", 0, integer, "7942", "N", "port to listen on (0 = any)", 0, kPortMax},
                  {"data-dir", 0, text, "", "DIR", "where data is kept"}},
        .run = server_start},
       {.name = "report",
@@ -294,9 +314,9 @@ CommandSpec serve_command() {
               "Settings come from defaults, then --config, then NARAD_* variables, then flags. "
               "SIGTERM and SIGINT end it in order; SIGHUP reloads what can be reloaded.",
           .flags = {{"config", 0, text, "", "PATH", "JSON file with settings"},
-                    {"port", 0, integer, "0", "N", "http.addr = :N"},
+                    {"port", 0, integer, "0", "N", "http.addr = :N", 0, kPortMax},
                     {"addr", 0, text, "", "HOST:PORT", "http.addr (wins over --port)"},
-                    {"cluster-port", 0, integer, "0", "N", "cluster.addr = :N"},
+                    {"cluster-port", 0, integer, "0", "N", "cluster.addr = :N", 0, kPortMax},
                     {"node-id", 0, text, "", "ID", "cluster.node_id"},
                     {"data-dir", 0, text, "", "DIR", "storage.data_dir"},
                     {"log-level", 0, text, "", "LEVEL", "debug, info, warn or error"},

@@ -1,6 +1,7 @@
 #pragma once
 // The commands of `narad` as a table: parser, help, manual page and completion are all made from
 // it.
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,9 @@ class Terminal;
 
 enum class FlagKind : std::uint8_t {
   boolean,
-  integer,  // decimal, 64 bits
+  integer,  // decimal, from min to max
   text,
-  duration,  // Go's: "1h30m"
+  duration,  // Go's: "1h30m"; 0, or a millisecond at least
   list,      // text, may be given again
   choice,    // one of the words of value_name: "text|json"
 };
@@ -26,6 +27,8 @@ struct FlagSpec {
   std::string_view default_value = {};  // as a user would write it
   std::string_view value_name = {};     // in help: --key KEY
   std::string_view help = {};
+  std::int64_t min = 0;  // of an integer
+  std::int64_t max = INT64_MAX;
 };
 
 // How a command answers a shell.

@@ -155,6 +155,74 @@ TEST_F(Cli, BenchVerify_AccountsForEveryMessage) {
   EXPECT_EQ(report.at("verify").at("delivered").as_int64(), 3000);
 }
 
+TEST_F(Cli, BenchOnATopicInUse_LeavesItsMessagesOrSaysSo) {
+  good({"topic", "add", "b"});
+  good({"pub", "b", "somebody's", "--partition", "1"});
+  ASSERT_TRUE(await_records(broker_.port(), "b", 1, std::chrono::seconds(10)));
+  Ran verify = narad({"bench", "b", "--count", "10", "--verify"});
+  EXPECT_EQ(verify.exit.code, 1);
+  EXPECT_THAT(verify.err, HasSubstr("narad: topic b holds messages that are not of this run"));
+  EXPECT_EQ(high_watermarks(broker_.port(), "b")[1], 1) << "nothing was produced";
+  Ran consume = narad({"bench", "b", "--count", "10", "--consume"});
+  EXPECT_EQ(consume.exit.code, 0) << consume.err;
+  EXPECT_THAT(consume.err, HasSubstr("narad: warning: topic b holds messages from before"));
+  EXPECT_THAT(consume.err, HasSubstr("consume: 11 msgs")) << "as release 2.x does it";
+}
+
+TEST_F(Cli, BenchWithoutSuccess_SaysSoAndOnlyVerifyFails) {
+  Ran classic = narad({"bench", "nowhere", "--count", "10"});
+  EXPECT_EQ(classic.exit.code, 0);
+  EXPECT_THAT(classic.err, HasSubstr("produce: 0 ok, 10 failed"));
+  EXPECT_THAT(classic.err, HasSubstr("narad: no message was accepted: http 404: topic not found"));
+  EXPECT_EQ(narad({"bench", "nowhere", "--count", "10", "--verify"}).exit.code, 1);
+  Ran dead = narad({"bench", "b", "--count", "10", "-s", "http://127.0.0.1:1"});
+  EXPECT_THAT(dead.err, HasSubstr("narad: no message was accepted: transport: "));
+}
+
+TEST_F(Cli, SubOfAMissingTopic_EndsWithTheError) {
+  for (std::vector<std::string> flags : {std::vector<std::string>{}, {"--peek"}}) {
+    flags.insert(flags.begin(), {"sub", "nowhere"});
+    Ran ran = narad(flags);
+    EXPECT_EQ(ran.exit.code, 1);
+    EXPECT_THAT(ran.err, EndsWith("narad: http 404: topic not found\n"));
+  }
+  good({"topic", "add", "t"});
+  Ran partition = narad({"sub", "t", "--partition", "7"});
+  EXPECT_EQ(partition.exit.code, 1);
+  EXPECT_THAT(partition.err, HasSubstr("narad: http 400: "));
+}
+
+TEST_F(Cli, SubOfABrokerThatGoesAway_ComesBackWithIt) {
+  good({"topic", "add", "t"});
+  Child sub(command({"sub", "t", "--raw"}), options());
+  good({"pub", "t", "before"});
+  EXPECT_EQ(sub.line(std::chrono::seconds(10)), "\"before\"");
+  const std::uint16_t port = broker_.port();
+  broker_.kill9();
+  BrokerOptions same = open_broker();
+  same.args = {"--addr", cat("127.0.0.1:", port)};
+  Broker again(directory_ / "data", same);
+  ASSERT_TRUE(again.start()) << again.why();
+  ASSERT_EQ(again.port(), port);
+  good({"pub", "t", "after"});
+  std::optional<std::string> line;
+  do line = sub.line(std::chrono::seconds(30));
+  while (line == "\"before\"");  // an ack of the last tick may be lost
+  EXPECT_EQ(line, "\"after\"");
+  EXPECT_EQ(narad({"topic", "rm", "t", "-f"}).exit.code, 0);
+  auto exit = sub.wait(std::chrono::seconds(20));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 1) << "the topic is gone for good";
+  EXPECT_THAT(sub.err(), EndsWith("narad: http 404: topic not found\n"));
+}
+
+TEST_F(Cli, EditToZero_AsksForTheServersDefault) {
+  good({"topic", "add", "t", "--retention", "2h", "--visibility", "1m"});
+  std::string edited = good({"topic", "edit", "t", "--retention", "0", "--visibility", "0"});
+  EXPECT_THAT(edited, HasSubstr("\"retention_ms\": 604800000"));
+  EXPECT_THAT(edited, HasSubstr("\"visibility_timeout_ms\": 30000"));
+}
+
 TEST_F(Cli, OpenLoopBench_KeepsItsRate) {
   good({"topic", "add", "b"});
   json::value report =
@@ -236,6 +304,52 @@ TEST(Serve, Hangup_ReloadsTheLogLevelAndKeepsWhatItCannotRead) {
   ASSERT_TRUE(line);
   EXPECT_THAT(*line, HasSubstr("config"));
   EXPECT_EQ(broker.terminate()->code, 0);
+}
+
+TEST(CliAlone, DevelopmentBrokerOnAnyPort_NamesThePort) {
+  TempDir directory;
+  Child child({narad_binary(), "server", "start", "--dev", "--port", "0", "--data-dir",
+               directory / "data"});
+  ASSERT_TRUE(child.line_with("node ready", std::chrono::seconds(20)));
+  child.signal(SIGTERM);
+  ASSERT_TRUE(child.wait(std::chrono::seconds(10)));
+  EXPECT_THAT(
+      child.err(),
+      ContainsRegex("^narad: development broker on http://127.0.0.1:[1-9][0-9]*, data in "));
+  EXPECT_THAT(child.err(), HasSubstr(directory / "data"));
+}
+
+// Every command that talks to a broker: what it answers when there is none.
+TEST(CliAlone, CommandsWithoutABroker_AnswerByTheirManners) {
+  const std::pair<int, std::vector<std::string>> cases[] = {
+      {1, {"topic", "add", "t"}},
+      {1, {"topic", "ls"}},
+      {1, {"topic", "info", "t"}},
+      {1, {"topic", "edit", "t", "--partitions", "9"}},
+      {1, {"topic", "rm", "t", "-f"}},
+      {1, {"topic", "attach", "a", "b"}},
+      {1, {"topic", "detach", "a", "b"}},
+      {1, {"topic", "children", "a"}},
+      {1, {"pub", "t", "m"}},
+      {1, {"pub", "t", "m", "--count", "3"}},
+      {1, {"sub", "t", "--peek"}},
+      {1, {"replay", "t", "--partition", "0"}},
+      {1, {"bench", "t", "--count", "2", "--verify"}},
+      {1, {"user", "ls"}},
+      {1, {"server", "report"}},
+      {3, {"cluster", "members"}},
+      {3, {"cluster", "moves"}},
+      {3, {"cluster", "decommission", "n1"}},
+  };
+  for (const auto& [code, words] : cases) {
+    std::vector<std::string> argv = words;
+    argv.insert(argv.begin(), narad_binary());
+    argv.insert(argv.end(), {"--server", "http://127.0.0.1:1"});
+    Ran ran = run(argv);
+    EXPECT_EQ(ran.exit.code, code) << argv[1] << ' ' << argv[2];
+    EXPECT_THAT(ran.err, HasSubstr("transport: ")) << argv[1] << ' ' << argv[2];
+    EXPECT_EQ(ran.out, "") << argv[1] << ' ' << argv[2];
+  }
 }
 
 TEST(CliAlone, HelpVersionAndCompletion_NeedNoBroker) {

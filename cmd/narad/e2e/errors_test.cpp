@@ -71,6 +71,28 @@ TEST_F(Errors, PortInUse_NamesTheAddress) {
   expect_says(r, {address, "in use"});
 }
 
+// Nothing is said to run that does not.
+TEST_F(Errors, DevelopmentBrokerThatCannotStart_DoesNotGreet) {
+  Broker first(dir / "data");
+  ASSERT_TRUE(first.start()) << first.why();
+  for (std::vector<std::string> args :
+       {std::vector<std::string>{"--port", cat(first.port()), "--data-dir", dir / "other"},
+        {"--port", "0", "--data-dir", dir / "data"}}) {
+    args.insert(args.begin(), {"server", "start", "--dev"});
+    auto r = refusal(args);
+    EXPECT_EQ(r.code, 1);
+    expect_says(r, {"in use"});
+    EXPECT_EQ(r.text.find("development broker on"), std::string::npos) << r.text;
+  }
+}
+
+TEST_F(Errors, ServerStartWithoutDev_SaysThatThereIsDev) {
+  write_text(dir / "data", "a file");
+  auto r = refusal({"server", "start", "--data-dir", dir / "data"});
+  EXPECT_EQ(r.code, 1);
+  expect_says(r, {"narad server start --dev"});
+}
+
 TEST_F(Errors, DirectoryInUse_NamesTheHolder) {
   Broker first(dir / "data");
   ASSERT_TRUE(first.start()) << first.why();
