@@ -7,8 +7,8 @@ namespace narad {
 class Random {
  public:
   virtual ~Random() = default;
-  // 64 uniform bits. In production from the operating system's generator; good enough for ids,
-  // nonces and origins. Secrets (salts, proofs) use the security module's own source.
+  // 64 uniform bits. In production from the operating system's generator, and nothing that was
+  // given out is kept: good for ids, nonces and origins, and for secrets (salts, keys, passwords).
   virtual std::uint64_t next() = 0;
 };
 
