@@ -10,6 +10,7 @@
 //     ... look everywhere; if something was found: ticket.found(), return it ...
 //     if (!co_await ticket.wait(deadline)) return nothing;
 //   }
+#include <functional>
 #include <list>
 #include <memory>
 
@@ -21,13 +22,22 @@ class Deadline;
 
 namespace narad::delivery {
 
+enum class WakeOrigin : std::uint8_t {
+  here,       // there are messages on this node
+  elsewhere,  // another node sent word, or there is another reason to look again
+};
+
 class Waiters {
  public:
+  // Told of each wake-up that comes from here: there may be waiters on other nodes.
+  using Listener = std::function<void(std::uint64_t count)>;
+
   Waiters() = default;
+  explicit Waiters(Listener listener) : listener_(std::move(listener)) {}
   Waiters(const Waiters&) = delete;
 
   // Wakes the `count` that have waited longest and are not woken yet.
-  void wake(std::uint64_t count);
+  void wake(std::uint64_t count, WakeOrigin origin = WakeOrigin::here);
   // How many wait and are not woken yet.
   std::size_t size() const { return waiting_.size(); }
 
@@ -62,6 +72,7 @@ class Waiters {
   // Wakes the first of those enrolled up to `rank`, if any.
   void wake_first(std::uint64_t rank);
 
+  Listener listener_;
   std::list<Ticket*> waiting_;  // by rank
   std::uint64_t last_rank_ = 0;
 };

@@ -171,7 +171,11 @@ Result<Tombstone> decode_tombstone(std::string_view text) {
   return decode<Tombstone>("tombstone", text);
 }
 Result<DeletedTopic> decode_deleted_topic(std::string_view text) {
-  return decode<DeletedTopic>("deleted topic", text);
+  NARAD_TRY(auto deleted, decode<DeletedTopic>("deleted topic", text));
+  if (!parse_deleted_id(deleted.id)) {
+    return Error(Errc::data_loss, cat("stored deleted topic has the bad id ", deleted.id));
+  }
+  return deleted;
 }
 Result<User> decode_user(std::string_view text) { return decode<User>("user", text); }
 

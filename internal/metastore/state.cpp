@@ -44,6 +44,14 @@ std::string deleted_id(std::string_view topic, Incarnation incarnation) {
   return cat(topic, "@", to_hex16(incarnation.value()));
 }
 
+std::optional<std::pair<std::string, Incarnation>> parse_deleted_id(std::string_view id) {
+  const std::size_t at = id.rfind('@');
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  const auto bits = parse_hex16(id.substr(at + 1));
+  if (!bits) return std::nullopt;
+  return std::pair(std::string(id.substr(0, at)), Incarnation(*bits));
+}
+
 bool State::was_deleted(std::string_view topic, Incarnation incarnation) const {
   return deleted.contains(deleted_id(topic, incarnation));
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "internal/metastore/row_map.h"
@@ -77,6 +78,7 @@ struct DeletedTopic {
 };
 
 std::string deleted_id(std::string_view topic, Incarnation incarnation);  // orders@16 hex digits
+std::optional<std::pair<std::string, Incarnation>> parse_deleted_id(std::string_view id);
 
 // The latest ones are kept. Data of a topic that was deleted before them, on a node that was away
 // all that time, stays until somebody removes it.

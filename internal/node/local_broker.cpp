@@ -1,9 +1,9 @@
 #include "internal/node/local_broker.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
-#include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 
 namespace narad::node {
@@ -45,18 +45,8 @@ Nanos visibility_of(const Topic& topic) {
 }  // namespace
 
 LocalBroker::LocalBroker(Env& env, std::string node_id, metastore::Proposer& metastore,
-                         ingress::Ingress& ingress, Partitions& partitions,
-                         std::function<api::Readiness()> readiness)
-    : env_(env),
-      node_id_(std::move(node_id)),
-      metastore_(metastore),
-      ingress_(ingress),
-      partitions_(partitions),
-      readiness_(std::move(readiness)) {}
-
-metastore::ViewPtr LocalBroker::view() const { return metastore_.view(); }
-
-api::Readiness LocalBroker::readiness() const { return readiness_(); }
+                         Partitions& partitions)
+    : env_(env), node_id_(std::move(node_id)), metastore_(metastore), partitions_(partitions) {}
 
 Result<metastore::TopicRowPtr> LocalBroker::row(const std::string& topic,
                                                 Incarnation incarnation) const {
@@ -67,105 +57,21 @@ Result<metastore::TopicRowPtr> LocalBroker::row(const std::string& topic,
   return found;
 }
 
-// ---- topics ----------------------------------------------------------------------------------
+// ---- reading ---------------------------------------------------------------------------------
 
-Task<Result<Topic>> LocalBroker::create_topic(metastore::TopicSpec spec) {
-  return metastore::create_topic(env_, metastore_, std::move(spec));
-}
-
-Task<Result<Topic>> LocalBroker::alter_topic(std::string name, metastore::TopicPatch patch) {
-  auto result = co_await metastore::alter_topic(metastore_, name, std::move(patch));
-  if (result) {
-    // Caps may have grown, partitions may have come: let those who wait look again.
-    auto waiters = partitions_.topic_waiters(name);
-    waiters->wake(waiters->size());
-  }
-  co_return result;
-}
-
-Task<Result<void>> LocalBroker::delete_topic(std::string name) {
-  NARAD_CO_TRY(Incarnation incarnation, co_await metastore::delete_topic(metastore_, name));
-  // Proof for the removal: the metastore has just applied the deletion of this incarnation.
-  if (auto removed = co_await partitions_.remove_topic(name, incarnation); !removed) {
-    NARAD_LOG_ERROR(env_.log, "data of a deleted topic not removed; the next start sets it aside",
-                    {"topic", name}, {"error", removed.error()});
-  }
-  co_return ok();
-}
-
-Task<Result<void>> LocalBroker::put_schema(std::string name, Incarnation incarnation,
-                                           std::uint32_t version, std::string schema) {
-  return metastore::put_schema(metastore_, std::move(name), incarnation, version,
-                               std::move(schema));
-}
-
-Task<Result<std::vector<api::PartitionStat>>> LocalBroker::partition_stats(
-    std::string topic, std::optional<PartitionId> only) {
-  auto found = metastore_.view()->topics.get(topic);
-  if (!found) co_return Error(Errc::not_found, "topic not found");
-  std::vector<api::PartitionStat> stats;
-  for (std::uint32_t p = 0; p < found->assignments.size(); ++p) {
-    if (only && only->value() != p) continue;
-    const Assignment& assignment = found->assignments[p];
-    api::PartitionStat stat;
-    stat.index = PartitionId(p);
-    stat.owner_node = assignment.owner_node;
-    stat.segments = 1;  // what an owned partition has from its first day (http-api 1.5)
-    if (assignment.used) {
-      const TopicPartition id{topic, PartitionId(p)};
-      NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, found->topic.incarnation, OpenFor::read));
-      const seglog::LogStats log = pin->log->stats().log;
-      stat.segments = log.segments;
-      stat.oldest_offset = log.oldest;
-      stat.next_offset = pin->log->log_end();
-      stat.high_watermark = pin->log->hwm();
-      stat.size_bytes = log.bytes;
-      // A lone segment was last modified by the last commit.
-      const UnixMillis oldest = log.segments > 1 ? log.oldest_mtime : log.last_commit;
-      stat.oldest_segment_at_s = oldest.value() / 1000;
-    }
-    stats.push_back(std::move(stat));
-  }
-  co_return stats;
-}
-
-// ---- messages --------------------------------------------------------------------------------
-
-Task<Result<void>> LocalBroker::produce(MessagePtr message) {
-  auto sequence = co_await ingress_.accept(std::move(message));
-  if (!sequence) co_return sequence.error();
-  co_return ok();
-}
-
-Task<Result<void>> LocalBroker::produce_batch(std::vector<MessagePtr> messages) {
-  auto first = co_await ingress_.accept_batch(std::move(messages));
-  if (!first) co_return first.error();
-  co_return ok();
-}
-
-Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(api::ConsumeRequest request) {
-  const Deadline deadline = Deadline::after(env_, request.wait);
-  // Enrolled before the first look, so that a message which lands meanwhile is not missed.
-  delivery::Waiters::Ticket ticket(env_, partitions_.topic_waiters(request.topic));
-  for (;;) {
-    auto found = co_await consume_once(request);
-    if (found && !found.value().empty()) ticket.found();
-    if (!found || !found.value().empty()) co_return found;
-    if (request.local_only || waits_ended_ || !co_await ticket.wait(deadline)) co_return found;
-  }
-}
-
-Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_once(
-    const api::ConsumeRequest& request) {
-  NARAD_CO_TRY(auto topic, row(request.topic, request.incarnation));
+Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(
+    std::string name, Incarnation incarnation, std::optional<PartitionId> pinned,
+    std::uint32_t max) {
+  NARAD_CO_TRY(auto topic, row(name, incarnation));
   const auto count = static_cast<std::uint32_t>(topic->assignments.size());
   std::uint32_t begin = 0, looks = count;
-  if (request.partition) {
-    begin = request.partition->value();
+  if (pinned) {
+    begin = pinned->value();
     looks = 1;
     if (begin >= count) co_return Error(Errc::not_found, "no such partition");
     const std::string& owner = topic->assignments[begin].owner_node;
-    if (!owner.empty() && owner != node_id_) {
+    if (owner.empty()) co_return Error(Errc::not_owner, "the partition has no owner yet");
+    if (owner != node_id_) {
       co_return Error(Errc::not_owner, cat("the partition is owned by node ", owner));
     }
   } else {
@@ -180,8 +86,8 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_once(
     const std::uint32_t p = (begin + i) % count;
     const Assignment& assignment = topic->assignments[p];
     if (!assignment.used || assignment.owner_node != node_id_) continue;
-    const auto room = request.max - static_cast<std::uint32_t>(messages.size());
-    auto part = co_await consume_from(TopicPartition{request.topic, PartitionId(p)}, topic, room);
+    const auto room = max - static_cast<std::uint32_t>(messages.size());
+    auto part = co_await consume_from(TopicPartition{name, PartitionId(p)}, topic, room);
     if (!part) {
       // One bad partition does not keep the messages of the others back.
       trouble = part.error();
@@ -189,7 +95,7 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_once(
     }
     if (messages.empty()) first_lease = env_.clock.mono();
     std::move(part.value().begin(), part.value().end(), std::back_inserter(messages));
-    if (messages.size() >= request.max) break;
+    if (messages.size() >= max) break;
   }
   if (messages.empty() && trouble) co_return *trouble;
   co_return messages;
@@ -215,34 +121,63 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_from(TopicPar
   co_return messages;
 }
 
-Task<Result<std::optional<StoredRecord>>> LocalBroker::replay(api::ReplayRequest request) {
-  NARAD_CO_TRY(auto topic, row(request.topic, request.incarnation));
-  if (request.partition.value() >= topic->assignments.size()) {
+Task<Result<std::optional<StoredRecord>>> LocalBroker::replay(TopicPartition id,
+                                                              Incarnation incarnation,
+                                                              Offset offset) {
+  NARAD_CO_TRY(auto topic, row(id.topic, incarnation));
+  if (id.partition.value() >= topic->assignments.size()) {
     co_return Error(Errc::not_found, "no such partition");
   }
   const std::optional<StoredRecord> nothing;
-  if (!topic->assignments[request.partition.value()].used) co_return nothing;
-  const TopicPartition id{request.topic, request.partition};
-  NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, request.incarnation, OpenFor::read));
-  if (request.offset >= pin->log->hwm()) co_return nothing;
-  NARAD_CO_TRY(auto batch, co_await pin->log->read(request.offset, 1, 0));
+  if (!topic->assignments[id.partition.value()].used) co_return nothing;
+  NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, incarnation, OpenFor::read));
+  if (offset >= pin->log->hwm()) co_return nothing;
+  NARAD_CO_TRY(auto batch, co_await pin->log->read(offset, 1, 0));
   for (auto& record : batch.records) {
-    if (record.offset == request.offset) co_return std::optional<StoredRecord>(std::move(record));
+    if (record.offset == offset) co_return std::optional<StoredRecord>(std::move(record));
   }
-  co_return Error(Errc::gone, cat("the record at offset ", request.offset, " is unreadable"));
+  co_return Error(Errc::gone, cat("the record at offset ", offset, " is unreadable"));
 }
 
-Task<Result<void>> LocalBroker::settle(std::string topic, Incarnation incarnation,
-                                       ReceiptHandle handle, SettleMode mode) {
-  std::vector<ReceiptHandle> handles{handle};
-  auto results = co_await settle_batch(std::move(topic), incarnation, std::move(handles), mode);
-  co_return std::move(results.front());
+Task<Result<std::vector<api::PartitionStat>>> LocalBroker::stats(
+    std::string name, Incarnation incarnation, std::vector<PartitionId> partitions) {
+  NARAD_CO_TRY(auto topic, row(name, incarnation));
+  std::vector<api::PartitionStat> stats;
+  for (const PartitionId p : partitions) {
+    if (p.value() >= topic->assignments.size()) {
+      co_return Error(Errc::not_found, "no such partition");
+    }
+    NARAD_CO_TRY(auto one, co_await stat(TopicPartition{name, p}, topic));
+    stats.push_back(std::move(one));
+  }
+  co_return stats;
 }
 
-Task<std::vector<Result<void>>> LocalBroker::settle_batch(std::string topic,
-                                                          Incarnation incarnation,
-                                                          std::vector<ReceiptHandle> handles,
-                                                          SettleMode mode) {
+Task<Result<api::PartitionStat>> LocalBroker::stat(TopicPartition id, metastore::TopicRowPtr row) {
+  const Assignment& assignment = row->assignments[id.partition.value()];
+  api::PartitionStat stat;
+  stat.index = id.partition;
+  stat.owner_node = assignment.owner_node;
+  stat.segments = 1;  // what an owned partition has from its first day (http-api 1.5)
+  if (!assignment.used) co_return stat;
+  NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, row->topic.incarnation, OpenFor::read));
+  const seglog::LogStats log = pin->log->stats().log;
+  stat.segments = log.segments;
+  stat.oldest_offset = log.oldest;
+  stat.next_offset = pin->log->log_end();
+  stat.high_watermark = pin->log->hwm();
+  stat.size_bytes = log.bytes;
+  // A lone segment was last modified by the last commit.
+  const UnixMillis oldest = log.segments > 1 ? log.oldest_mtime : log.last_commit;
+  stat.oldest_segment_at_s = oldest.value() / 1000;
+  co_return stat;
+}
+
+// ---- settling --------------------------------------------------------------------------------
+
+Task<std::vector<Result<void>>> LocalBroker::settle(std::string topic, Incarnation incarnation,
+                                                    std::vector<ReceiptHandle> handles,
+                                                    SettleMode mode) {
   std::vector<Result<void>> results(handles.size(), Result<void>(stale_handle()));
   auto found = row(topic, incarnation);
   if (!found) {
@@ -268,61 +203,21 @@ Task<std::vector<Result<void>>> LocalBroker::settle_batch(std::string topic,
     const Topic& settings = found.value()->topic;
     auto statuses = pin.value()->delivery->settle_many(mode, leases, caps_of(settings),
                                                        visibility_of(settings));
-    for (std::size_t k = 0; k < indices.size(); ++k)
+    for (std::size_t k = 0; k < indices.size(); ++k) {
       results[indices[k]] = settle_result(statuses[k]);
+    }
   }
   co_return results;
 }
 
-void LocalBroker::end_waits() {
-  waits_ended_ = true;
-  partitions_.wake_all();
-}
-
 // ---- hand-over -------------------------------------------------------------------------------
 
-dispatch::Route LocalBroker::route(const TopicPartition& partition, Incarnation incarnation) const {
-  dispatch::Route route;
-  const auto view = metastore_.view();
-  const auto* found = view->topics.find(partition.topic);
-  if (found == nullptr || found->topic.incarnation != incarnation) return route;
-  route.topic_known = true;
-  route.partitions = found->topic.partitions;
-  if (partition.partition.value() >= found->assignments.size()) return route;
-  const Assignment& assignment = found->assignments[partition.partition.value()];
-  route.assignment_index = assignment.changed_at;
-  if (assignment.owner_node.empty()) return route;
-  route.owner = dispatch::OwnerState::alive;
-  if (assignment.owner_node != node_id_) {
-    const auto* member = view->members.find(assignment.owner_node);
-    if (member == nullptr || member->status == metastore::MemberStatus::dead) {
-      route.owner = dispatch::OwnerState::dead;
-    }
-  }
-  return route;
-}
-
-Task<Result<CommitOutcome>> LocalBroker::commit(TopicPartition partition, CommitBatch batch) {
+Task<Result<CommitOutcome>> LocalBroker::commit(TopicPartition id, CommitBatch batch) {
   if (metastore_.view()->applied < batch.assignment_index) {
     co_return Error(Errc::unavailable, "this node has not applied the sender's assignment yet");
   }
-  NARAD_CO_TRY(Pin pin, co_await partitions_.open(partition, batch.incarnation, OpenFor::commit));
+  NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, batch.incarnation, OpenFor::commit));
   co_return co_await pin->log->commit(std::move(batch));
 }
-
-Task<Result<bool>> LocalBroker::confirm_gone(std::string topic, Incarnation incarnation) {
-  // A lone node is its own leader. Proof is the deletion itself, never that the topic is not there:
-  // a metastore put back from a backup lacks the topics that are younger than it.
-  const auto view = metastore_.view();
-  if (view->was_deleted(topic, incarnation)) co_return true;
-  const auto* found = view->topics.find(topic);
-  if (found != nullptr && found->topic.incarnation == incarnation) co_return false;
-  co_return Error(Errc::unavailable,
-                  cat("the metastore knows neither topic ", topic, " of incarnation ",
-                      to_hex16(incarnation.value()),
-                      " nor its deletion (is it a restored, older copy?): its records are kept"));
-}
-
-Event& LocalBroker::routing_changed() { return metastore_.changed(); }
 
 }  // namespace narad::node

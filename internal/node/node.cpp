@@ -4,7 +4,7 @@
 
 #include "internal/api/api.h"
 #include "internal/dispatch/source.h"
-#include "internal/node/local_broker.h"
+#include "internal/node/broker.h"
 #include "internal/node/node_metrics.h"
 #include "internal/node/trusted_clock.h"
 #include "pkg/async/task_group.h"
@@ -31,7 +31,15 @@ struct Node::Impl {
 
   Task<Result<void>> start();
   Task<Result<void>> open_metastore();
+  struct FoundDirectory {
+    Disk disk;
+    std::string topic;
+  };
+  Task<Result<void>> find_directories();
   Task<Result<void>> sweep_directories();
+  Task<void> sweep_when_caught_up();
+  Task<void> purge_loop();
+  Task<void> purge(std::string deleted_id);
   Result<void> listen();
   Task<void> stop();
   Task<void> close_parts();
@@ -52,12 +60,14 @@ struct Node::Impl {
   bool stopped = false;
   Event stop_ended;
   std::uint64_t quarantined = 0;
+  std::vector<FoundDirectory> directories;  // of topics, not yet swept
 
   std::unique_ptr<DataDir> data;
   std::unique_ptr<metastore::Metastore> metastore;
   std::unique_ptr<Partitions> partitions;
   std::unique_ptr<ingress::Ingress> ingress;
-  std::unique_ptr<LocalBroker> broker;
+  std::unique_ptr<LocalBroker> local;
+  std::unique_ptr<Broker> broker;
   std::unique_ptr<dispatch::CommitTarget> wrapped_target;
   std::unique_ptr<Source> source;
   std::unique_ptr<dispatch::Dispatcher> dispatcher;
@@ -83,6 +93,9 @@ std::vector<Endpoint> Node::http_endpoints() const {
 }
 
 namespace {
+
+constexpr Nanos kBarrierDeadline = std::chrono::seconds(5);
+constexpr Nanos kSweepRetry = std::chrono::seconds(1);
 
 // Until users exist only this machine may talk to the broker, unless that was turned off
 // explicitly.
@@ -137,7 +150,7 @@ Task<Result<void>> Node::Impl::start() {
   }
 
   auto opened = co_await open_metastore();
-  if (opened) opened = co_await sweep_directories();
+  if (opened) opened = co_await find_directories();
   if (!opened) {
     const Error error = opened.error();
     co_await close_parts();
@@ -151,6 +164,15 @@ Task<Result<void>> Node::Impl::start() {
   partition_options.read_ahead_bytes = options.read_ahead_bytes;
   partition_options.cache_bytes = options.cache_bytes;
   partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
+  if (metastore->caught_up()) {
+    if (auto swept = co_await sweep_directories(); !swept) {
+      const Error error = swept.error();
+      co_await close_parts();
+      co_return error;
+    }
+  } else {
+    tasks.spawn("directory sweep", sweep_when_caught_up());
+  }
 
   ingress::Options ingress_options = options.ingress;
   ingress_options.directory = data->ingress_path();
@@ -163,8 +185,10 @@ Task<Result<void>> Node::Impl::start() {
     co_return error;
   }
 
-  broker = std::make_unique<LocalBroker>(env, data->identity().node_id, *metastore, *ingress,
-                                         *partitions, [this] { return readiness(); });
+  local = std::make_unique<LocalBroker>(env, data->identity().node_id, *metastore, *partitions);
+  broker = std::make_unique<Broker>(env, data->identity().node_id,
+                                    Broker::Parts{*metastore, *ingress, *partitions, *local},
+                                    [this] { return readiness(); });
   source = std::make_unique<Source>(*ingress);
   dispatch::Options dispatch_options = options.dispatch;
   dispatch_options.plan.retry = config.timing.dispatch_retry;
@@ -193,6 +217,7 @@ Task<Result<void>> Node::Impl::start() {
       co_return error;
     }
   }
+  tasks.spawn("deleted topics", purge_loop());
   tasks.spawn("retention", retention_loop());
   tasks.spawn("idle partitions", idle_loop());
   tasks.spawn("metrics", metrics_loop());
@@ -248,52 +273,86 @@ Task<Result<void>> Node::Impl::open_metastore() {
   co_return ok();
 }
 
-// Finishes removals that a crash interrupted, and sets aside topic directories of which the
-// metastore knows neither the topic nor its deletion. Those are never removed here: an emptied or
-// an older metastore must not take the data along.
-Task<Result<void>> Node::Impl::sweep_directories() {
+// Finishes removals that a crash interrupted, and notes which topic directories there are.
+Task<Result<void>> Node::Impl::find_directories() {
   struct Found {
-    std::vector<std::string> aside;
+    std::vector<FoundDirectory> topics;
     std::uint64_t quarantined = 0;
   };
-  auto job = [&fs = env.fs, disks = data->disks(), view = metastore->view()]() -> Result<Found> {
+  auto job = [&fs = env.fs, disks = data->disks()]() -> Result<Found> {
     Found found;
     for (const Disk& disk : disks) {
       if (!disk.missing.empty()) continue;
       NARAD_TRY(finish_deletes(fs, disk));
       NARAD_TRY(auto topics, list_topic_directories(fs, disk));
-      for (const std::string& topic : topics) {
-        auto incarnation = read_topic_incarnation(fs, topic_path(disk, topic));
-        const auto* row = view->topics.find(topic);
-        if (row != nullptr && incarnation && incarnation.value() == row->topic.incarnation)
-          continue;
-        if (!incarnation && incarnation.error().code() != Errc::not_found) {
-          return incarnation.error();
-        }
-        if (incarnation && view->was_deleted(topic, incarnation.value())) {
-          // Proof: the applied state holds the deletion of this very incarnation; a crash or a bad
-          // disk kept it from being carried out.
-          NARAD_TRY(delete_topic_data(fs, disk, topic, incarnation.value()));
-          continue;
-        }
-        NARAD_TRY(std::string aside, set_aside_topic(fs, disk, topic));
-        found.aside.push_back(std::move(aside));
-      }
+      for (std::string& topic : topics) found.topics.push_back({disk, std::move(topic)});
       NARAD_TRY(auto copies, fs.list(join_path(disk.path, ".quarantine")));
       found.quarantined += copies.size();
     }
     return found;
   };
-  NARAD_CO_TRY(auto found, co_await blocking(env, "directory sweep", std::move(job)));
-  for (const std::string& path : found.aside) {
-    NARAD_LOG_WARN(env.log, "topic directory unknown to the metastore set aside", {"path", path});
-  }
+  NARAD_CO_TRY(auto found, co_await blocking(env, "directory search", std::move(job)));
+  directories = std::move(found.topics);
   quarantined = found.quarantined;
+  co_return ok();
+}
+
+// Carries deletions out that the metastore holds and that were not, and sets aside directories of
+// which it knows neither the topic nor its deletion: those are never removed, since an emptied or
+// an older metastore must not take the data along. Judges by the state behind a barrier that was
+// made after the directories were found; before that, none of them is touched.
+Task<Result<void>> Node::Impl::sweep_directories() {
+  NARAD_CO_TRY(co_await metastore->barrier(kBarrierDeadline));
+  while (!directories.empty()) {
+    FoundDirectory next = std::move(directories.back());
+    directories.pop_back();
+    NARAD_CO_TRY(std::string aside,
+                 co_await partitions->sweep_directory(next.disk, std::move(next.topic)));
+    if (aside.empty()) continue;
+    ++quarantined;
+    NARAD_LOG_WARN(env.log, "topic directory unknown to the metastore set aside", {"path", aside});
+  }
   if (quarantined > 0) {
     NARAD_LOG_WARN(env.log, "copies are in quarantine; they are never removed by themselves",
                    {"copies", quarantined});
   }
   co_return ok();
+}
+
+Task<void> Node::Impl::sweep_when_caught_up() {
+  for (;;) {
+    auto swept = co_await sweep_directories();
+    if (swept) co_return;
+    NARAD_LOG_INFO(env.log, "start-up sweep waits", {"why", swept.error()});
+    co_await sleep_for(env, kSweepRetry);
+  }
+}
+
+// Removes the data of topics as their deletions are applied here, whoever asked for them.
+Task<void> Node::Impl::purge_loop() {
+  metastore::ViewPtr seen = metastore->view();
+  for (;;) {
+    const metastore::ViewPtr now = metastore->view();
+    std::vector<std::string> deleted;
+    seen->deleted.diff(now->deleted, [&](const auto* before, const auto* after) {
+      if (before == nullptr && after != nullptr) deleted.push_back(after->id);
+    });
+    seen = now;
+    for (const std::string& id : deleted) co_await purge(id);
+    if (metastore->view() == seen) co_await metastore->changed().wait();
+  }
+}
+
+Task<void> Node::Impl::purge(std::string deleted_id) {
+  const auto life = metastore::parse_deleted_id(deleted_id);
+  NARAD_ASSERT(life.has_value(), deleted_id);  // checked where it was read
+  const auto& [topic, incarnation] = *life;
+  // Proof: this node has applied the deletion of this very incarnation.
+  auto removed = co_await partitions->remove_topic(topic, incarnation);
+  if (!removed) {
+    NARAD_LOG_ERROR(env.log, "data of a deleted topic not removed; the next start removes it",
+                    {"topic", topic}, {"error", removed.error()});
+  }
 }
 
 api::Readiness Node::Impl::readiness() const {

@@ -42,7 +42,12 @@ Partitions::~Partitions() = default;
 
 std::shared_ptr<Partitions::TopicSlot> Partitions::topic_slot(const std::string& topic) {
   auto& slot = topics_[topic];
-  if (!slot) slot = std::make_shared<TopicSlot>(env_);
+  if (!slot) {
+    auto tell = [listener = wake_listener_, topic](std::uint64_t records) {
+      if (*listener) (*listener)(topic, records);
+    };
+    slot = std::make_shared<TopicSlot>(env_, std::move(tell));
+  }
   return slot;
 }
 
@@ -51,7 +56,9 @@ std::shared_ptr<delivery::Waiters> Partitions::topic_waiters(const std::string& 
 }
 
 void Partitions::wake_all() {
-  for (auto& [topic, slot] : topics_) slot->waiters->wake(slot->waiters->size());
+  for (auto& [topic, slot] : topics_) {
+    slot->waiters->wake(slot->waiters->size(), delivery::WakeOrigin::elsewhere);
+  }
 }
 
 std::vector<std::shared_ptr<OpenPartition>> Partitions::open_now() const {
@@ -235,7 +242,7 @@ Task<Result<void>> Partitions::remove_whole_topic(std::string topic, Incarnation
     open_.erase(partition->id);
     co_await close(partition);
   }
-  slot->waiters->wake(slot->waiters->size());
+  slot->waiters->wake(slot->waiters->size(), delivery::WakeOrigin::elsewhere);
   auto remove = [&fs = env_.fs, disks = data_.disks(), topic, incarnation]() -> Result<void> {
     for (const Disk& disk : disks) {
       if (!disk.missing.empty()) continue;  // doubt keeps data: found again when the disk is back
@@ -245,6 +252,27 @@ Task<Result<void>> Partitions::remove_whole_topic(std::string topic, Incarnation
     return ok();
   };
   co_return co_await blocking(env_, "topic removal", std::move(remove));
+}
+
+Task<Result<std::string>> Partitions::sweep_directory(const Disk& disk, std::string topic) {
+  auto slot = topic_slot(topic);
+  auto guard = co_await slot->lock.lock();  // neither made, opened nor removed meanwhile
+  auto job = [&fs = env_.fs, disk, topic, view = metastore_.view()]() -> Result<std::string> {
+    const auto life = read_topic_incarnation(fs, topic_path(disk, topic));
+    if (!life && life.error().code() != Errc::not_found) return life.error();
+    const auto* row = view->topics.find(topic);
+    if (life && row != nullptr && life.value() == row->topic.incarnation) return std::string();
+    if (life && view->was_deleted(topic, life.value())) {
+      // Proof: the applied state holds the deletion of this very incarnation; a crash or a bad disk
+      // kept it from being carried out.
+      NARAD_TRY(delete_topic_data(fs, disk, topic, life.value()));
+      return std::string();
+    }
+    NARAD_TRY(bool there, exists(fs, topic_path(disk, topic)));
+    if (!there) return std::string();
+    return set_aside_topic(fs, disk, topic);
+  };
+  co_return co_await blocking(env_, "topic directory", std::move(job));
 }
 
 Task<Result<std::vector<Partitions::Retained>>> Partitions::apply_retention(UnixMillis now,

@@ -5,6 +5,7 @@
 // One lock per topic name orders opening, closing and removing of its partitions; other topics are
 // never held up by it. Whoever works with a partition holds a Pin: a pinned partition is not closed
 // for idleness. Opening, closing and removing run to their end even if the caller is cancelled.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,8 +78,17 @@ class Partitions {
   // The waiters of all partitions of a topic.
   std::shared_ptr<delivery::Waiters> topic_waiters(const std::string& topic);
 
-  // Wakes everybody who waits for messages of any topic.
+  // Wakes everybody on this node who waits for messages of any topic.
   void wake_all();
+
+  // `listener` is told of messages that became available here; empty: nobody is.
+  using WakeListener = std::function<void(const std::string& topic, std::uint64_t records)>;
+  void on_wake(WakeListener listener) { *wake_listener_ = std::move(listener); }
+
+  // Sets the directory of a topic aside unless it belongs to the life that the metastore shows, or
+  // deletes it if the metastore holds the deletion of its life. Answers the new path, or nothing if
+  // it stayed. REQUIRES: the view is behind a barrier made after the directory was found.
+  Task<Result<std::string>> sweep_directory(const Disk& disk, std::string topic);
 
   // What is open now, in order. Pointers stay valid; the partitions may close.
   std::vector<std::shared_ptr<OpenPartition>> open_now() const;
@@ -101,7 +111,8 @@ class Partitions {
 
  private:
   struct TopicSlot {
-    explicit TopicSlot(Env& env) : lock(env), waiters(std::make_shared<delivery::Waiters>()) {}
+    TopicSlot(Env& env, delivery::Waiters::Listener listener)
+        : lock(env), waiters(std::make_shared<delivery::Waiters>(std::move(listener))) {}
     Mutex lock;
     std::shared_ptr<delivery::Waiters> waiters;
   };
@@ -130,6 +141,8 @@ class Partitions {
   std::shared_ptr<CacheBudget> cache_;
   std::map<TopicPartition, std::shared_ptr<OpenPartition>> open_;
   std::map<std::string, std::shared_ptr<TopicSlot>> topics_;
+  // Shared with the waiters, which may outlive this.
+  std::shared_ptr<WakeListener> wake_listener_ = std::make_shared<WakeListener>();
   std::uint64_t openings_ = 0;
   bool closing_ = false;
   Shield shield_;

@@ -1,0 +1,371 @@
+#include "internal/node/broker.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "pkg/async/timeout.h"
+#include "pkg/base/text.h"
+
+namespace narad::node {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Word from other nodes may get lost: a waiting consume looks again this often.
+constexpr Nanos kLookAgain = 5s;
+constexpr Nanos kLookAgainUncovered = 1s;  // if an owner could not be told that somebody waits
+constexpr Nanos kConfirmDeadline = 5s;
+
+}  // namespace
+
+Broker::Broker(Env& env, std::string node_id, Parts parts,
+               std::function<api::Readiness()> readiness)
+    : env_(env),
+      node_id_(std::move(node_id)),
+      metastore_(parts.metastore),
+      ingress_(parts.ingress),
+      partitions_(parts.partitions),
+      local_(parts.local),
+      remote_(parts.remote),
+      wakes_(parts.wakes),
+      readiness_(std::move(readiness)) {}
+
+metastore::ViewPtr Broker::view() const { return metastore_.view(); }
+
+api::Readiness Broker::readiness() const { return readiness_(); }
+
+Result<metastore::TopicRowPtr> Broker::row(const std::string& topic,
+                                           Incarnation incarnation) const {
+  auto found = metastore_.view()->topics.get(topic);
+  if (!found || found->topic.incarnation != incarnation) {
+    return Error(Errc::not_found, "topic not found");
+  }
+  return found;
+}
+
+bool Broker::is_alive(const std::string& node) const {
+  const auto view = metastore_.view();
+  const auto* member = view->members.find(node);
+  return member != nullptr && member->status == metastore::MemberStatus::alive;
+}
+
+Result<std::string> Broker::owner_of(const metastore::TopicRow& row, PartitionId partition) const {
+  if (partition.value() >= row.assignments.size()) {
+    return Error(Errc::not_found, "no such partition");
+  }
+  const std::string& owner = row.assignments[partition.value()].owner_node;
+  if (owner.empty()) return Error(Errc::not_owner, "the partition has no owner yet");
+  if (owner == node_id_) return owner;
+  if (remote_ == nullptr) {
+    return Error(Errc::not_owner, cat("the partition is owned by node ", owner));
+  }
+  if (!is_alive(owner)) {
+    return Error(Errc::owner_down, cat("node ", owner, ", which owns the partition, is down"));
+  }
+  return owner;
+}
+
+std::vector<std::string> Broker::owners_elsewhere(const metastore::TopicRow& row) const {
+  std::set<std::string> owners;
+  if (remote_ != nullptr) {
+    for (const Assignment& a : row.assignments) {
+      if (a.used && a.owner_node != node_id_) owners.insert(a.owner_node);
+    }
+  }
+  std::vector<std::string> alive;
+  for (const std::string& node : owners) {
+    if (is_alive(node)) alive.push_back(node);
+  }
+  return alive;
+}
+
+// ---- topics ----------------------------------------------------------------------------------
+
+Task<Result<Topic>> Broker::create_topic(metastore::TopicSpec spec) {
+  return metastore::create_topic(env_, metastore_, std::move(spec));
+}
+
+Task<Result<Topic>> Broker::alter_topic(std::string name, metastore::TopicPatch patch) {
+  auto result = co_await metastore::alter_topic(metastore_, name, std::move(patch));
+  if (result) {
+    // Caps may have grown, partitions may have come: let those who wait look again.
+    auto waiters = partitions_.topic_waiters(name);
+    waiters->wake(waiters->size(), delivery::WakeOrigin::elsewhere);
+  }
+  co_return result;
+}
+
+Task<Result<void>> Broker::delete_topic(std::string name) {
+  NARAD_CO_TRY(Incarnation incarnation, co_await metastore::delete_topic(metastore_, name));
+  // Proof for the removal: the metastore has just applied the deletion of this incarnation.
+  if (auto removed = co_await partitions_.remove_topic(name, incarnation); !removed) {
+    NARAD_LOG_ERROR(env_.log, "data of a deleted topic not removed; the next start removes it",
+                    {"topic", name}, {"error", removed.error()});
+  }
+  co_return ok();
+}
+
+Task<Result<void>> Broker::put_schema(std::string name, Incarnation incarnation,
+                                      std::uint32_t version, std::string schema) {
+  return metastore::put_schema(metastore_, std::move(name), incarnation, version,
+                               std::move(schema));
+}
+
+Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
+    std::string topic, std::optional<PartitionId> only) {
+  auto found = metastore_.view()->topics.get(topic);
+  if (!found) co_return Error(Errc::not_found, "topic not found");
+  std::map<std::string, std::vector<PartitionId>> by_owner;
+  std::vector<api::PartitionStat> stats;
+  for (std::uint32_t p = 0; p < found->assignments.size(); ++p) {
+    if (only && only->value() != p) continue;
+    if (found->assignments[p].owner_node.empty()) {
+      api::PartitionStat nobodys;
+      nobodys.index = PartitionId(p);
+      nobodys.segments = 1;
+      stats.push_back(std::move(nobodys));
+      continue;
+    }
+    auto owner = owner_of(*found, PartitionId(p));
+    if (!owner && owner.error().code() == Errc::owner_down) {
+      co_return Error(Errc::not_owner, owner.error().text());  // no partial answer (http-api 1.5)
+    }
+    if (!owner) co_return owner.error();
+    by_owner[owner.value()].push_back(PartitionId(p));
+  }
+  for (auto& [owner, partitions] : by_owner) {
+    Result<std::vector<api::PartitionStat>> part = Error(Errc::internal, "");
+    if (owner == node_id_) {
+      part = co_await local_.stats(topic, found->topic.incarnation, std::move(partitions));
+    } else {
+      wire::StatsCall call{topic, found->topic.incarnation, std::move(partitions)};
+      part = co_await remote_->stats(owner, std::move(call));
+    }
+    if (!part && part.error().code() == Errc::unreachable) {
+      co_return Error(Errc::internal, part.error().text());  // 500 (http-api 1.5)
+    }
+    if (!part) co_return part.error();
+    std::move(part.value().begin(), part.value().end(), std::back_inserter(stats));
+  }
+  std::sort(stats.begin(), stats.end(),
+            [](const auto& a, const auto& b) { return a.index < b.index; });
+  co_return stats;
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+Task<Result<void>> Broker::produce(MessagePtr message) {
+  auto sequence = co_await ingress_.accept(std::move(message));
+  if (!sequence) co_return sequence.error();
+  co_return ok();
+}
+
+Task<Result<void>> Broker::produce_batch(std::vector<MessagePtr> messages) {
+  auto first = co_await ingress_.accept_batch(std::move(messages));
+  if (!first) co_return first.error();
+  co_return ok();
+}
+
+Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
+  const Deadline deadline = Deadline::after(env_, request.wait);
+  // Enrolled before the first look, so that a message which lands meanwhile is not missed.
+  delivery::Waiters::Ticket ticket(env_, partitions_.topic_waiters(request.topic));
+  for (;;) {
+    auto found = co_await look(request);
+    if (found && !found.value().empty()) ticket.found();
+    if (!found || !found.value().empty()) co_return found;
+    if (request.local_only || waits_ended_ || deadline.passed(env_)) co_return found;
+    const Next next = co_await prepare_to_wait(request);
+    if (next == Next::give_up) co_return found;
+    if (next == Next::look_again) continue;
+    Nanos patience = deadline.left(env_);
+    if (remote_ != nullptr) {
+      patience = std::min(patience, next == Next::wait ? kLookAgain : kLookAgainUncovered);
+    }
+    const bool woken = co_await ticket.wait(Deadline::after(env_, patience));
+    if (!woken && deadline.passed(env_)) co_return found;
+  }
+}
+
+Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request) {
+  if (request.partition) return look_pinned(request);
+  struct Unpinned {
+    static Task<Result<Messages>> run(Broker* self, api::ConsumeRequest request) {
+      auto here = co_await self->local_.consume(request.topic, request.incarnation, std::nullopt,
+                                                request.max);
+      if (request.local_only || (here && !here.value().empty())) co_return here;
+      Messages there = co_await self->look_elsewhere(request);
+      if (!there.empty()) co_return there;
+      co_return here;
+    }
+  };
+  return Unpinned::run(this, request);
+}
+
+Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& request) {
+  NARAD_CO_TRY(auto topic, row(request.topic, request.incarnation));
+  NARAD_CO_TRY(std::string owner, owner_of(*topic, *request.partition));
+  if (owner == node_id_ || request.local_only) {
+    co_return co_await local_.consume(request.topic, request.incarnation, request.partition,
+                                      request.max);
+  }
+  wire::ConsumeCall call{request.topic, request.incarnation, request.partition, request.max};
+  co_return co_await remote_->consume(std::move(owner), std::move(call));
+}
+
+// Asks the other owners in turn until one has something. One that does not answer keeps nobody from
+// the messages of the others.
+Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request) {
+  auto topic = row(request.topic, request.incarnation);
+  if (!topic) co_return Messages{};
+  std::vector<std::string> owners = owners_elsewhere(*topic.value());
+  if (owners.empty()) co_return Messages{};
+  const std::size_t begin = rotation_++ % owners.size();
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    wire::ConsumeCall call{request.topic, request.incarnation, std::nullopt, request.max};
+    auto part = co_await remote_->consume(owners[(begin + i) % owners.size()], std::move(call));
+    if (part && !part.value().empty()) co_return std::move(part.value());
+  }
+  co_return Messages{};
+}
+
+Task<Broker::Next> Broker::prepare_to_wait(const api::ConsumeRequest& request) {
+  auto topic = row(request.topic, request.incarnation);
+  if (!topic) co_return Next::look_again;  // which says what became of it
+  std::vector<std::string> owners;
+  if (request.partition) {
+    auto owner = owner_of(*topic.value(), *request.partition);
+    if (!owner) co_return Next::look_again;
+    if (owner.value() != node_id_) owners.push_back(std::move(owner.value()));
+  } else {
+    owners = owners_elsewhere(*topic.value());
+    const auto& rows = topic.value()->assignments;
+    const bool may_come = std::any_of(rows.begin(), rows.end(), [&](const Assignment& a) {
+      return a.owner_node == node_id_ || is_alive(a.owner_node);
+    });
+    if (!may_come) co_return Next::give_up;  // http-api 1.10: nobody could bring a message
+  }
+  Next next = Next::wait;
+  for (std::string& owner : owners) {
+    const Wakes::Cover cover = co_await wakes_->cover(std::move(owner), request.topic);
+    if (cover == Wakes::Cover::fresh) next = Next::look_again;
+    if (cover == Wakes::Cover::none && next == Next::wait) next = Next::wait_briefly;
+  }
+  co_return next;
+}
+
+Task<Result<std::optional<StoredRecord>>> Broker::replay(api::ReplayRequest request) {
+  NARAD_CO_TRY(auto topic, row(request.topic, request.incarnation));
+  NARAD_CO_TRY(std::string owner, owner_of(*topic, request.partition));
+  TopicPartition id{request.topic, request.partition};
+  if (owner == node_id_) {
+    co_return co_await local_.replay(std::move(id), request.incarnation, request.offset);
+  }
+  wire::ReplayCall call{std::move(id), request.incarnation, request.offset};
+  co_return co_await remote_->replay(std::move(owner), std::move(call));
+}
+
+Task<Result<void>> Broker::settle(std::string topic, Incarnation incarnation, ReceiptHandle handle,
+                                  SettleMode mode) {
+  std::vector<ReceiptHandle> handles{handle};
+  auto results = co_await settle_batch(std::move(topic), incarnation, std::move(handles), mode);
+  co_return std::move(results.front());
+}
+
+Task<std::vector<Result<void>>> Broker::settle_batch(std::string topic, Incarnation incarnation,
+                                                     std::vector<ReceiptHandle> handles,
+                                                     SettleMode mode) {
+  std::vector<Result<void>> results(handles.size(), ok());
+  auto found = row(topic, incarnation);
+  if (!found) {
+    results.assign(handles.size(), Result<void>(found.error()));
+    co_return results;
+  }
+  std::map<std::string, std::vector<std::size_t>> by_owner;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    auto owner = owner_of(*found.value(), handles[i].partition);
+    if (owner) {
+      by_owner[owner.value()].push_back(i);
+    } else if (owner.error().code() == Errc::not_found) {
+      results[i] = Error(Errc::gone, "receipt handle is not a live lease");
+    } else {
+      results[i] = owner.error();
+    }
+  }
+  for (auto& [owner, indices] : by_owner) {
+    std::vector<ReceiptHandle> part;
+    part.reserve(indices.size());
+    for (std::size_t i : indices) part.push_back(handles[i]);
+    auto outcomes = co_await settle_at(owner, topic, incarnation, std::move(part), mode);
+    for (std::size_t k = 0; k < indices.size(); ++k) results[indices[k]] = std::move(outcomes[k]);
+  }
+  co_return results;
+}
+
+Task<std::vector<Result<void>>> Broker::settle_at(std::string owner, std::string topic,
+                                                  Incarnation incarnation,
+                                                  std::vector<ReceiptHandle> handles,
+                                                  SettleMode mode) {
+  if (owner == node_id_) {
+    co_return co_await local_.settle(std::move(topic), incarnation, std::move(handles), mode);
+  }
+  const std::size_t count = handles.size();
+  wire::SettleCall call{std::move(topic), incarnation, mode, std::move(handles)};
+  auto answer = co_await remote_->settle(std::move(owner), std::move(call));
+  if (answer) co_return std::move(answer.value());
+  co_return std::vector<Result<void>>(count, Result<void>(answer.error()));
+}
+
+void Broker::end_waits() {
+  waits_ended_ = true;
+  partitions_.wake_all();
+}
+
+// ---- hand-over -------------------------------------------------------------------------------
+
+dispatch::Route Broker::route(const TopicPartition& partition, Incarnation incarnation) const {
+  dispatch::Route route;
+  const auto view = metastore_.view();
+  const auto* found = view->topics.find(partition.topic);
+  if (found == nullptr || found->topic.incarnation != incarnation) return route;
+  route.topic_known = true;
+  route.partitions = found->topic.partitions;
+  if (partition.partition.value() >= found->assignments.size()) return route;
+  const Assignment& assignment = found->assignments[partition.partition.value()];
+  route.assignment_index = assignment.changed_at;
+  if (assignment.owner_node.empty()) return route;
+  const bool alive = assignment.owner_node == node_id_ || is_alive(assignment.owner_node);
+  route.owner = alive ? dispatch::OwnerState::alive : dispatch::OwnerState::dead;
+  return route;
+}
+
+Task<Result<CommitOutcome>> Broker::commit(TopicPartition partition, CommitBatch batch) {
+  NARAD_CO_TRY(auto topic, row(partition.topic, batch.incarnation));
+  NARAD_CO_TRY(std::string owner, owner_of(*topic, partition.partition));
+  if (owner == node_id_) {
+    co_return co_await local_.commit(std::move(partition), std::move(batch));
+  }
+  wire::CommitCall call{std::move(partition), std::move(batch)};
+  co_return co_await remote_->commit(std::move(owner), std::move(call));
+}
+
+Task<Result<bool>> Broker::confirm_gone(std::string topic, Incarnation incarnation) {
+  // Behind a barrier, so that a row which this node has not heard of yet counts. Proof is the
+  // deletion itself, never that the topic is not there: a metastore put back from a backup lacks
+  // the topics that are younger than it.
+  NARAD_CO_TRY(co_await metastore_.barrier(kConfirmDeadline));
+  const auto view = metastore_.view();
+  if (view->was_deleted(topic, incarnation)) co_return true;
+  const auto* found = view->topics.find(topic);
+  if (found != nullptr && found->topic.incarnation == incarnation) co_return false;
+  co_return Error(Errc::unavailable,
+                  cat("the metastore knows neither topic ", topic, " of incarnation ",
+                      to_hex16(incarnation.value()),
+                      " nor its deletion (is it a restored, older copy?): its records are kept"));
+}
+
+Event& Broker::routing_changed() { return metastore_.changed(); }
+
+}  // namespace narad::node

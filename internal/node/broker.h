@@ -1,0 +1,97 @@
+#pragma once
+// The broker as clients of this node see it: what the HTTP handlers ask (api::Broker) and where the
+// dispatcher hands records over (dispatch::CommitTarget). Decides by the applied state where a
+// partition lives, and asks this node's own partitions or the node that owns them. Lives on the
+// node's loop.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "internal/api/broker.h"
+#include "internal/dispatch/target.h"
+#include "internal/ingress/ingress.h"
+#include "internal/metastore/metastore.h"
+#include "internal/node/local_broker.h"
+#include "internal/node/partitions.h"
+#include "internal/node/remote_owners.h"
+#include "internal/node/wakes.h"
+
+namespace narad::node {
+
+class Broker final : public api::Broker, public dispatch::CommitTarget {
+ public:
+  // All of them outlive the broker. `remote` and `wakes` are null on a node without peers.
+  struct Parts {
+    metastore::Proposer& metastore;
+    ingress::Ingress& ingress;
+    Partitions& partitions;
+    LocalBroker& local;
+    RemoteOwners* remote = nullptr;
+    Wakes* wakes = nullptr;
+  };
+  Broker(Env& env, std::string node_id, Parts parts, std::function<api::Readiness()> readiness);
+
+  // ---- api::Broker
+  metastore::ViewPtr view() const override;
+  Task<Result<Topic>> create_topic(metastore::TopicSpec spec) override;
+  Task<Result<Topic>> alter_topic(std::string name, metastore::TopicPatch patch) override;
+  Task<Result<void>> delete_topic(std::string name) override;
+  Task<Result<void>> put_schema(std::string name, Incarnation incarnation, std::uint32_t version,
+                                std::string schema) override;
+  Task<Result<std::vector<api::PartitionStat>>> partition_stats(
+      std::string topic, std::optional<PartitionId> partition) override;
+  Task<Result<void>> produce(MessagePtr message) override;
+  Task<Result<void>> produce_batch(std::vector<MessagePtr> messages) override;
+  Task<Result<std::vector<api::LeasedMessage>>> consume(api::ConsumeRequest request) override;
+  Task<Result<std::optional<StoredRecord>>> replay(api::ReplayRequest request) override;
+  Task<Result<void>> settle(std::string topic, Incarnation incarnation, ReceiptHandle handle,
+                            SettleMode mode) override;
+  Task<std::vector<Result<void>>> settle_batch(std::string topic, Incarnation incarnation,
+                                               std::vector<ReceiptHandle> handles,
+                                               SettleMode mode) override;
+  api::Readiness readiness() const override;
+
+  // Answers every waiting consume with what there is, now and from now on: the node is stopping.
+  void end_waits();
+
+  // ---- dispatch::CommitTarget
+  dispatch::Route route(const TopicPartition& partition, Incarnation incarnation) const override;
+  Task<Result<CommitOutcome>> commit(TopicPartition partition, CommitBatch batch) override;
+  Task<Result<bool>> confirm_gone(std::string topic, Incarnation incarnation) override;
+  Event& routing_changed() override;
+
+ private:
+  using Messages = std::vector<api::LeasedMessage>;
+  // The row of that life of the topic, or not_found.
+  Result<metastore::TopicRowPtr> row(const std::string& topic, Incarnation incarnation) const;
+  // Who owns the partition and may be asked: this node's id, another one's; or not_owner (nobody,
+  // or no way to ask), owner_down (known dead).
+  Result<std::string> owner_of(const metastore::TopicRow& row, PartitionId partition) const;
+  bool is_alive(const std::string& node) const;
+  // The live nodes other than this one with used partitions of the topic.
+  std::vector<std::string> owners_elsewhere(const metastore::TopicRow& row) const;
+
+  Task<Result<Messages>> look(const api::ConsumeRequest& request);
+  Task<Result<Messages>> look_pinned(const api::ConsumeRequest& request);
+  Task<Messages> look_elsewhere(const api::ConsumeRequest& request);
+  // What to do before waiting.
+  enum class Next : std::uint8_t { wait, wait_briefly, look_again, give_up };
+  Task<Next> prepare_to_wait(const api::ConsumeRequest& request);
+  Task<std::vector<Result<void>>> settle_at(std::string owner, std::string topic,
+                                            Incarnation incarnation,
+                                            std::vector<ReceiptHandle> handles, SettleMode mode);
+
+  Env& env_;
+  std::string node_id_;
+  metastore::Proposer& metastore_;
+  ingress::Ingress& ingress_;
+  Partitions& partitions_;
+  LocalBroker& local_;
+  RemoteOwners* remote_;
+  Wakes* wakes_;
+  std::function<api::Readiness()> readiness_;
+  bool waits_ended_ = false;
+  std::uint32_t rotation_ = 0;  // of the owners that an unpinned consume asks
+};
+
+}  // namespace narad::node
