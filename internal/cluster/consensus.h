@@ -31,6 +31,8 @@ class Consensus {
  public:
   virtual ~Consensus() = default;
   virtual RaftView raft() const = 0;
+  virtual std::string leader_node() const { return raft().leader; }  // cheap where it matters
+  virtual bool caught_up() const = 0;                                // as metastore::Proposer
   // The newest state applied on this node. Take it again after each co_await.
   virtual metastore::ViewPtr view() const = 0;
   // Notified after each new view, and when leader, term or role of this node may have changed.

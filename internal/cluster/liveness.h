@@ -50,6 +50,10 @@ class Liveness {
   std::optional<metastore::Heartbeats> stamps_due(const metastore::State& state, Nanos now,
                                                   UnixMillis wall);
 
+  // Whether a mark would be unjust now.
+  bool recently_heard(const std::string& id, Nanos now) const {
+    return silence(id, now) < timing_.dead_after;
+  }
   // How long ago the member was heard, or this node elected; what force-promote counts (moves.md).
   Nanos silence(const std::string& id, Nanos now) const;
 
