@@ -31,7 +31,7 @@ std::vector<std::string> why_not_ready(const Standing& s) {
   } else if (!s.founded_entry) {
     out.push_back("the first entry of the cluster is not applied yet");
   }
-  if (!s.heartbeat.empty()) out.push_back(cat("heartbeat: ", s.heartbeat));
+  if (!s.heartbeat.empty() && !s.leader.empty()) out.push_back(cat("heartbeat: ", s.heartbeat));
   if (s.dead && s.caught_up) {
     out.push_back("the cluster counts this node as dead until its next heartbeat is answered");
   }

@@ -1,0 +1,35 @@
+#include "internal/cluster/addresses.h"
+
+namespace narad::cluster {
+namespace {
+
+bool names_no_host(const std::string& host) {
+  return host.empty() || host == "0.0.0.0" || host == "::";
+}
+
+}  // namespace
+
+std::string advertised(const std::string& listen_addr, const std::string& own_peer_addr,
+                       const std::string& fallback_host) {
+  auto listen = parse_endpoint(listen_addr);
+  if (!listen || !names_no_host(listen.value().host)) return listen_addr;
+  Endpoint out = listen.value();
+  out.host = fallback_host;
+  const auto own = parse_endpoint(own_peer_addr);
+  if (own && !names_no_host(own.value().host)) out.host = own.value().host;
+  return to_string(out);
+}
+
+std::optional<Endpoint> address_of(const metastore::State& state,
+                                   const std::map<std::string, Endpoint>& configured,
+                                   const std::string& node) {
+  if (const metastore::Member* m = state.members.find(node)) {
+    const auto at = parse_endpoint(m->cluster_addr);
+    if (at && !names_no_host(at.value().host)) return at.value();
+  }
+  const auto at = configured.find(node);
+  if (at == configured.end()) return std::nullopt;
+  return at->second;
+}
+
+}  // namespace narad::cluster

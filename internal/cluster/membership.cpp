@@ -1,0 +1,84 @@
+#include "internal/cluster/membership.h"
+
+namespace narad::cluster {
+
+Membership::Membership(Env& env, FormationHost& host, Consensus& consensus, peer::Caller& caller,
+                       BootstrapRules rules, std::map<std::string, Endpoint> addresses,
+                       Heartbeater::Drain drain, MembershipOptions options)
+    : env_(env),
+      host_(host),
+      consensus_(consensus),
+      options_(options),
+      node_(host.disk().node),
+      leadership_(env, options.liveness),
+      formation_(env, host, caller, std::move(rules), std::move(addresses), options.formation),
+      desk_(env, consensus, leadership_, caller, node_, options.desk),
+      heartbeater_(
+          env, consensus, caller, desk_, [this] { return host_.member_info(); }, std::move(drain),
+          [this](const wire::MemberRefusal& r) {
+            env_.process.exit(kExitRemoved,
+                              removed_text(node_, r.removed_at, r.removed_ms, host_.data_dir()));
+          },
+          options.heartbeat),
+      controller_(
+          env, consensus, leadership_, [this] { return host_.disk().cluster_id; },
+          options.controller),
+      leaderless_since_(env.clock.mono()),
+      tasks_(env) {}
+
+Membership::~Membership() = default;
+
+void Membership::add_routes(peer::Server& server) {
+  formation_.add_routes(server);
+  desk_.add_routes(server);
+}
+
+void Membership::start() {
+  controller_.start();
+  heartbeater_.start();
+  tasks_.spawn("watch leader", watch_leader());
+}
+
+Task<void> Membership::watch_leader() {
+  for (;;) {
+    const bool known = !consensus_.leader_node().empty();
+    if (known) leaderless_since_.reset();
+    if (!known && !leaderless_since_) leaderless_since_ = env_.clock.mono();
+    (void)co_await consensus_.changed().wait_for(std::chrono::seconds(1));
+  }
+}
+
+Task<bool> Membership::hand_over() {
+  return hand_over_leadership(env_, consensus_, options_.controller.hand_over_deadline);
+}
+
+Task<void> Membership::stop() {
+  co_await tasks_.stop();
+  co_await heartbeater_.stop();
+  co_await controller_.stop();
+  co_await formation_.stop();
+  co_await desk_.stop();
+}
+
+Standing Membership::standing() const {
+  Standing s;
+  s.phase = formation_.phase();
+  s.detail = formation_.detail();
+  s.cluster_id = host_.disk().cluster_id;
+  s.leader = consensus_.leader_node();
+  s.self_leads = s.leader == node_;
+  s.caught_up = consensus_.caught_up();
+  const metastore::ViewPtr view = consensus_.view();
+  s.founded_entry = !view->cluster_id.empty();
+  const metastore::Member* own = view->members.find(node_);
+  s.dead = own != nullptr && own->status == metastore::MemberStatus::dead;
+  if (leaderless_since_) s.without_leader = env_.clock.mono() - *leaderless_since_;
+  s.heartbeat = heartbeater_.trouble();
+  return s;
+}
+
+std::vector<std::string> Membership::why_not_ready() const {
+  return cluster::why_not_ready(standing());
+}
+
+}  // namespace narad::cluster
