@@ -1,6 +1,8 @@
 #include "internal/peer/handshake.h"
 
 #include <array>
+#include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
 
 #include "pkg/async/stream_io.h"
 #include "pkg/base/assert.h"
@@ -26,8 +28,22 @@ struct Frame {
 
 using Out = std::shared_ptr<Handshake>;
 
+// A lost stream is a result, and so may pass for an end in time: a step that was cut off says so.
+Task<void> throw_if_cut_off() {
+  const auto state = co_await asio::this_coro::cancellation_state;
+  if (state.cancelled() != asio::cancellation_type::none)
+    throw boost::system::system_error(asio::error::operation_aborted);
+}
+
 Task<bool> send(StreamHolder stream, Bytes bytes) {
   const error_code ec = co_await write_all(**stream, buffers_of(as_chars(bytes)));
+  if (ec) co_await throw_if_cut_off();
+  co_return !ec;
+}
+
+Task<bool> read_into(StreamHolder stream, asio::mutable_buffer buffer) {
+  const error_code ec = co_await read_exactly(**stream, buffer);
+  if (ec) co_await throw_if_cut_off();
   co_return !ec;
 }
 
@@ -72,7 +88,7 @@ Task<void> refuse_foreign(StreamHolder stream, Bytes first, std::string why, Out
 Task<std::optional<Frame>> receive(StreamHolder stream, PreambleKind due, Out out) {
   Frame frame;
   frame.bytes.resize(wire::kPreambleHeaderBytes);
-  if (co_await read_exactly(**stream, asio::buffer(frame.bytes))) co_return std::nullopt;
+  if (!co_await read_into(stream, asio::buffer(frame.bytes))) co_return std::nullopt;
   auto header = wire::decode_preamble_header(frame.bytes);
   if (!header) {
     co_await refuse_foreign(stream, frame.bytes, header.error().text(), out);
@@ -82,7 +98,7 @@ Task<std::optional<Frame>> receive(StreamHolder stream, PreambleKind due, Out ou
   frame.bytes.resize(wire::kPreambleHeaderBytes + frame.header.body_bytes);
   if (frame.header.body_bytes > 0) {
     const asio::mutable_buffer rest = asio::buffer(frame.bytes) + wire::kPreambleHeaderBytes;
-    if (co_await read_exactly(**stream, rest)) co_return std::nullopt;
+    if (!co_await read_into(stream, rest)) co_return std::nullopt;
   }
   if (frame.is(PreambleKind::refusal)) {
     Refusal refusal = wire::decode_refusal(frame.body());

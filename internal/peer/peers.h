@@ -77,7 +77,7 @@ struct PeersOptions {
   // After a failed attempt to connect, the next calls fail at once for that long (doubling, and
   // between a half and the whole of it, at random).
   Nanos backoff_min = std::chrono::milliseconds(50);
-  Nanos backoff_max = std::chrono::seconds(1);
+  Nanos backoff_max = std::chrono::milliseconds(500);
 };
 
 // What is known of one lane to one node.

@@ -1,5 +1,6 @@
 #pragma once
 // For tests: nodes with both sides of the cluster plane, on simulated machines.
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "internal/peer/peers.h"
 #include "internal/peer/server.h"
 #include "pkg/async/event.h"
+#include "pkg/async/stream_io.h"
 #include "pkg/async/task_group.h"
 #include "pkg/base/text.h"
 #include "pkg/sim/machine.h"
@@ -132,6 +134,14 @@ struct Pending {
   bool done() const { return result.has_value(); }
 };
 
+// A connection without manners: what arrives is kept, what is said is up to the test.
+struct Raw {
+  std::unique_ptr<Stream> stream;
+  std::string received;
+  bool closed = false;
+  Nanos closed_at{0};
+};
+
 // n0, n1, n2, … that know each other and share a secret.
 class TestCluster {
  public:
@@ -201,6 +211,19 @@ class TestCluster {
     return r ? cat("status ", r.value().status)
              : cat(to_string(r.error().code()), ": ", r.error().text());
   }
+  // Connects `from` to the cluster port of `to`, says `bytes`, and lets things happen.
+  std::shared_ptr<Raw> dial(int from, int to, std::string bytes = {}) {
+    auto raw = std::make_shared<Raw>();
+    node(from).group.spawn("raw", read_raw(&node(from), Endpoint{cat("host", to), kPort}, raw));
+    EXPECT_TRUE(sim.run_until([&] { return raw->stream != nullptr; }, seconds(1)));
+    say(from, raw, std::move(bytes));
+    return raw;
+  }
+  void say(int from, const std::shared_ptr<Raw>& raw, std::string bytes) {
+    if (!bytes.empty()) node(from).group.spawn("say", write_raw(raw, std::move(bytes)));
+    sim.run_for(milliseconds(100));
+  }
+
   // Ends every node in order.
   void stop_all() {
     for (auto& m : machines) {
@@ -229,6 +252,21 @@ class TestCluster {
                                      std::shared_ptr<Pending<Answer>> out) {
     out->result.emplace(
         co_await n->peers.call_address(std::move(at), lane, std::move(call), seconds(5)));
+  }
+  static Task<void> read_raw(TestNode* n, Endpoint to, std::shared_ptr<Raw> raw) {
+    raw->stream = co_await connect(n->env, std::move(to));
+    std::array<char, 4096> buffer;
+    for (;;) {
+      auto [ec, bytes] = co_await read_some(*raw->stream, asio::buffer(buffer));
+      raw->received.append(buffer.data(), bytes);
+      if (ec) break;
+    }
+    raw->closed = true;
+    raw->closed_at = n->env.clock.mono();
+    raw->stream->close();
+  }
+  static Task<void> write_raw(std::shared_ptr<Raw> raw, std::string bytes) {
+    (void)co_await write_all(*raw->stream, buffers_of(bytes));
   }
   static Task<void> stop(TestNode* n, std::shared_ptr<bool> done) {
     co_await n->peers.stop();
