@@ -33,7 +33,9 @@ struct NodeSetup final : Self, AddressBook {
   PeersOptions peers;
   ServerOptions server;
   // What the handlers saw.
-  std::map<std::string, int> handled;  // by request id
+  std::map<std::string, int> handled;              // by request id
+  std::map<std::string, int>* executed = nullptr;  // counted by body, if set
+  Nanos echo_time{0};                              // how long every third echo takes
   std::vector<std::string> bodies;
   std::optional<Sender> last_sender;
   std::string last_deadline;
@@ -97,10 +99,13 @@ class TestNode {
     ++s.handled[std::string(r.headers.get("Narad-Request-Id").value_or(""))];
     s.last_sender = who;
     s.last_deadline = r.headers.get("Narad-Deadline-Ms").value_or("");
+    if (s.executed != nullptr) ++(*s.executed)[r.body];
     if (s.bodies.size() < 1000 && r.body.size() < 1000) s.bodies.push_back(r.body);
   }
   static Task<http::Response> echo(TestNode* n, Sender who, http::Request r) {
     see(n->setup, who, r);
+    if (n->setup.echo_time > Nanos(0) && r.body.size() % 3 == 1)
+      co_await sleep_for(n->env, n->setup.echo_time);
     http::Response response = http::json_response(200, std::move(r.body));
     response.headers.add("X-Node", n->setup.id.node_id);
     co_return response;
