@@ -1,5 +1,7 @@
 #include "internal/cluster/heartbeater.h"
 
+#include <utility>
+
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 
@@ -9,13 +11,15 @@ using wire::MemberRefusal;
 using wire::Refused;
 
 Heartbeater::Heartbeater(Env& env, Consensus& consensus, peer::Caller& caller, Desk& desk,
-                         Info info, Drain drain, OnRemoved on_removed, HeartbeatOptions options)
+                         Info info, Drain drain, Others others, OnRemoved on_removed,
+                         HeartbeatOptions options)
     : env_(env),
       consensus_(consensus),
       caller_(caller),
       desk_(desk),
       info_(std::move(info)),
       drain_(std::move(drain)),
+      others_(std::move(others)),
       on_removed_(std::move(on_removed)),
       options_(options),
       changed_(env),
@@ -42,24 +46,34 @@ void Heartbeater::fail(std::string why) {
   changed_.notify_all();
 }
 
+// Whom to ask while no leader is known; empty: there is nobody.
+std::string Heartbeater::next_other() {
+  if (!hint_.empty()) return std::exchange(hint_, {});
+  const std::vector<std::string> others = others_();
+  return others.empty() ? std::string() : others[asked_++ % others.size()];
+}
+
 Task<bool> Heartbeater::beat(std::string leader) {
+  const wire::HeartbeatRequest request{info_(), drain_()};
+  const std::string self = request.member.id;
+  const bool known = !leader.empty();
+  if (!known) leader = next_other();
   if (leader.empty()) {
     fail("no leader is known");
     co_return false;
   }
-  const wire::HeartbeatRequest request{info_(), drain_()};
-  const std::string self = request.member.id;
   Answered answered;
   answered.sent_boot = env_.clock.boot();
   Task<HeartbeatOutcome> asking = leader == self ? ask_own(desk_, request) : ask(leader, request);
   std::optional<HeartbeatOutcome> outcome =
       co_await with_timeout(env_, options_.deadline, std::move(asking));
   if (!outcome) {
-    fail(cat("leader ", leader, " did not answer within ", format_duration(options_.deadline)));
+    fail(cat(leader, " did not answer within ", format_duration(options_.deadline)));
     co_return false;
   }
   if (const auto* refused = std::get_if<MemberRefusal>(&*outcome)) {
-    fail(refused->error);
+    if (refused->leader != self && refused->leader != leader) hint_ = refused->leader;
+    fail(known || !hint_.empty() ? refused->error : cat("no leader is known; ", refused->error));
     if (refused->reason == Refused::removed) on_removed_(*refused);
     co_return false;
   }
@@ -84,7 +98,7 @@ Task<HeartbeatOutcome> Heartbeater::ask(std::string leader, wire::HeartbeatReque
       co_await caller_.call(leader, peer::Lane::control, std::move(call), options_.deadline);
   MemberRefusal none;
   if (!response) {
-    none.error = cat("leader ", leader, " does not answer: ", response.error().text());
+    none.error = cat(leader, " does not answer: ", response.error().text());
     co_return none;
   }
   if (response.value().status != 200) {

@@ -1,7 +1,8 @@
 #pragma once
 // Says to the leader every five seconds that this node is here, and keeps what came of it: when the
 // last answered heartbeat was sent, on the clock that counts suspended time, and which index it
-// named. Leases rest on that (moves.md). Lives on the node's loop.
+// named. Leases rest on that (moves.md). While it knows no leader it asks the others in turn: one
+// of them may know it, or know that this node was removed. Lives on the node's loop.
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,11 +32,13 @@ class Heartbeater {
   };
   using Info = std::function<wire::MemberInfo()>;
   using Drain = std::function<wire::DrainStatus()>;
+  using Others = std::function<std::vector<std::string>()>;
   using OnRemoved = std::function<void(const wire::MemberRefusal&)>;
 
-  // `desk` is this node's own, asked while it leads itself.
+  // `desk` is this node's own, asked while it leads itself. `others`: node ids to ask while no
+  // leader is known.
   Heartbeater(Env& env, Consensus& consensus, peer::Caller& caller, Desk& desk, Info info,
-              Drain drain, OnRemoved on_removed, HeartbeatOptions options = {});
+              Drain drain, Others others, OnRemoved on_removed, HeartbeatOptions options = {});
 
   void start();
   Task<void> stop() { return tasks_.stop(); }
@@ -49,6 +52,7 @@ class Heartbeater {
  private:
   Task<void> run();
   Task<bool> beat(std::string leader);
+  std::string next_other();
   Task<HeartbeatOutcome> ask(std::string leader, wire::HeartbeatRequest request);
   static Task<HeartbeatOutcome> ask_own(Desk& desk, wire::HeartbeatRequest request);
   void fail(std::string why);
@@ -59,10 +63,13 @@ class Heartbeater {
   Desk& desk_;
   const Info info_;
   const Drain drain_;
+  const Others others_;
   const OnRemoved on_removed_;
   const HeartbeatOptions options_;
   std::optional<Answered> last_;
   std::string trouble_;
+  std::string hint_;  // whom another node named as the leader
+  std::size_t asked_ = 0;
   Event changed_;
   TaskGroup tasks_;
 };

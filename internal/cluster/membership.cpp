@@ -11,10 +11,12 @@ Membership::Membership(Env& env, FormationHost& host, Consensus& consensus, peer
       options_(options),
       node_(host.disk().node),
       leadership_(env, options.liveness),
+      peers_(rules.peers),
       formation_(env, host, caller, std::move(rules), std::move(addresses), options.formation),
       desk_(env, consensus, leadership_, caller, node_, options.desk),
       heartbeater_(
           env, consensus, caller, desk_, [this] { return host_.member_info(); }, std::move(drain),
+          [this] { return others(); },
           [this](const wire::MemberRefusal& r) {
             env_.process.exit(kExitRemoved,
                               removed_text(node_, r.removed_at, r.removed_ms, host_.data_dir()));
@@ -27,6 +29,15 @@ Membership::Membership(Env& env, FormationHost& host, Consensus& consensus, peer
       tasks_(env) {}
 
 Membership::~Membership() = default;
+
+// Every other node that is known from anywhere.
+std::vector<std::string> Membership::others() const {
+  std::set<std::string> ids(peers_.begin(), peers_.end());
+  consensus_.view()->members.for_each(
+      [&](const std::shared_ptr<const metastore::Member>& m) { ids.insert(m->id); });
+  ids.erase(node_);
+  return {ids.begin(), ids.end()};
+}
 
 void Membership::add_routes(peer::Server& server) {
   formation_.add_routes(server);

@@ -55,6 +55,7 @@ class Membership {
 
  private:
   Task<void> watch_leader();
+  std::vector<std::string> others() const;
 
   Env& env_;
   FormationHost& host_;
@@ -62,6 +63,7 @@ class Membership {
   const MembershipOptions options_;
   const std::string node_;
   Leadership leadership_;
+  const std::vector<std::string> peers_;
   Formation formation_;
   Desk desk_;
   Heartbeater heartbeater_;
