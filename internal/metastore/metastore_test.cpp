@@ -26,8 +26,14 @@ struct World {
   void settle() { solo.sim.run_for(std::chrono::seconds(1)); }
 };
 
+MetastoreOptions alone() {
+  MetastoreOptions options;
+  options.node_id = "n1";
+  return options;
+}
+
 std::unique_ptr<Metastore> open(World& world) {
-  auto opened = world.run(Metastore::open(world.env, kDirectory));
+  auto opened = world.run(Metastore::open(world.env, kDirectory, alone()));
   NARAD_ASSERT(opened.has_value(), opened.error().text());
   return std::move(opened.value());
 }
@@ -57,7 +63,7 @@ TEST(Metastore, Proposal_IsVisibleWhenItAnswersAndAfterARestart) {
   World world;
   {
     auto store = open(world);
-    EXPECT_EQ(store->view()->applied, RaftIndex(0));
+    EXPECT_EQ(store->view()->applied, RaftIndex(1)) << "the entry that begins the term";
     const ViewPtr before = store->view();
     auto result = world.run(store->propose(registration()));
     ASSERT_TRUE(result);
@@ -68,7 +74,10 @@ TEST(Metastore, Proposal_IsVisibleWhenItAnswersAndAfterARestart) {
   }
   auto store = open(world);
   EXPECT_TRUE(store->view()->members.contains("n1"));
-  EXPECT_EQ(store->view()->applied, RaftIndex(1));
+  EXPECT_EQ(store->view()->applied, RaftIndex(3));
+  EXPECT_TRUE(store->leader().is_self);
+  EXPECT_EQ(store->leader().node, "n1");
+  EXPECT_EQ(store->leader().term, 2u);
   world.run(store->close());
 }
 
@@ -90,7 +99,7 @@ TEST(Metastore, ConcurrentProposals_ShareOneSync) {
   ASSERT_EQ(outcomes.size(), 200u);
   EXPECT_EQ(std::count(outcomes.begin(), outcomes.end(), "done"), 150);
   EXPECT_EQ(std::count(outcomes.begin(), outcomes.end(), "exists"), 50);
-  EXPECT_EQ(store->view()->applied, RaftIndex(200));
+  EXPECT_EQ(store->view()->applied, RaftIndex(201));
   EXPECT_LE(world.disk.calls(sim::FsCall::sync) - syncs_before, 6u);
   world.run(tasks.stop());
   world.run(store->close());
@@ -129,7 +138,8 @@ TEST(Metastore, FullDisk_RefusesAndRecovers) {
   world.disk.clear_failures();
   auto accepted = world.run(store->propose(registration()));
   ASSERT_TRUE(accepted) << accepted.error().text();
-  EXPECT_EQ(store->view()->applied, RaftIndex(1));
+  // What was refused is nowhere; the entry between begins the new term.
+  EXPECT_EQ(store->view()->applied, RaftIndex(3));
   world.run(store->close());
 }
 
@@ -137,7 +147,7 @@ TEST(Metastore, FullDisk_RefusesAndRecovers) {
 struct Node {
   explicit Node(Env& env) : tasks(env) { tasks.spawn("start", start(env, *this)); }
   static Task<void> start(Env& env, Node& node) {
-    auto opened = co_await Metastore::open(env, kDirectory);
+    auto opened = co_await Metastore::open(env, kDirectory, alone());
     NARAD_ASSERT(opened.has_value(), "open");
     node.store = std::move(opened.value());
   }
@@ -227,7 +237,7 @@ TEST(Metastore, DamagedStore_IsNotOpened) {
   auto file = world.disk.open(join_path(kDirectory, "CURRENT"), OpenMode::read_write);
   ASSERT_TRUE(file);
   ASSERT_TRUE(file.value()->truncate(3));
-  auto opened = world.run(Metastore::open(world.env, kDirectory));
+  auto opened = world.run(Metastore::open(world.env, kDirectory, alone()));
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Errc::data_loss) << opened.error().text();
 }
@@ -239,7 +249,7 @@ TEST(Metastore, HugeCommand_IsRefusedBeforeTheLog) {
       PutSchema{"orders", Incarnation(1), 1, std::string(kCommandBytesMax + 1, 'x')}));
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::too_large);
-  EXPECT_EQ(store->view()->applied, RaftIndex(0));
+  EXPECT_EQ(store->view()->applied, RaftIndex(1));
   world.run(store->close());
 }
 

@@ -10,8 +10,12 @@
 namespace narad::metastore {
 namespace {
 
-constexpr std::string_view kName = "state";
-constexpr std::int64_t kFormatVersion = 1;  // PRAGMA user_version
+constexpr std::string_view kName = kStateName;
+// PRAGMA user_version. Format 1 had the log of a lone voter in a table of its own.
+constexpr std::int64_t kFormatVersion = 2;
+constexpr std::int64_t kFormatWithLog = 1;
+// Not synced commit by commit: what is missing after a power cut is applied again from the log.
+constexpr sqlite::Options kOptions{sqlite::OpenAs::create, sqlite::Synchronous::normal, 1000};
 
 // Rows are the JSON of codec.h. `summary` holds one row; everything else is keyed as in the state.
 constexpr const char* kSchema = R"(
@@ -23,8 +27,7 @@ constexpr const char* kSchema = R"(
                             PRIMARY KEY(topic, version)) WITHOUT ROWID;
   CREATE TABLE member(id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE tombstone(id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE log(idx INTEGER PRIMARY KEY, command BLOB NOT NULL);
-  PRAGMA user_version = 1;
+  PRAGMA user_version = 2;
 )";
 // Tables that came later; made when a store without them is opened.
 constexpr const char* kLaterTables = R"(
@@ -35,9 +38,9 @@ constexpr const char* kLaterTables = R"(
 
 // Every statement of a commit, prepared once.
 struct Statements {
-  sqlite::Statement summary, topic, assignment, schema, member, tombstone, log;
+  sqlite::Statement summary, topic, assignment, schema, member, tombstone;
   sqlite::Statement drop_topic, drop_assignments, drop_schemas, drop_member, drop_tombstone;
-  sqlite::Statement trim_log, deleted, drop_deleted, user, drop_user;
+  sqlite::Statement deleted, drop_deleted, user, drop_user;
 
   static Result<Statements> prepare(sqlite::Database& db) {
     NARAD_TRY(auto summary, db.prepare("INSERT OR REPLACE INTO summary VALUES(1, ?1)"));
@@ -47,22 +50,22 @@ struct Statements {
     NARAD_TRY(auto member, db.prepare("INSERT OR REPLACE INTO member VALUES(?1, ?2)"));
     NARAD_TRY(auto tombstone, db.prepare("INSERT OR REPLACE INTO tombstone VALUES(?1, ?2)"));
     NARAD_TRY(auto user, db.prepare("INSERT OR REPLACE INTO user VALUES(?1, ?2)"));
-    NARAD_TRY(auto log, db.prepare("INSERT INTO log VALUES(?1, ?2)"));
     NARAD_TRY(auto drop_topic, db.prepare("DELETE FROM topic WHERE name = ?1"));
     NARAD_TRY(auto drop_assignments, db.prepare("DELETE FROM assignment WHERE topic = ?1"));
     NARAD_TRY(auto drop_schemas, db.prepare("DELETE FROM topic_schema WHERE topic = ?1"));
     NARAD_TRY(auto drop_member, db.prepare("DELETE FROM member WHERE id = ?1"));
     NARAD_TRY(auto drop_tombstone, db.prepare("DELETE FROM tombstone WHERE id = ?1"));
     NARAD_TRY(auto drop_user, db.prepare("DELETE FROM user WHERE name = ?1"));
-    NARAD_TRY(auto trim_log, db.prepare("DELETE FROM log WHERE idx <= ?1"));
     NARAD_TRY(auto deleted, db.prepare("INSERT OR REPLACE INTO deleted_topic VALUES(?1, ?2)"));
     NARAD_TRY(auto drop_deleted, db.prepare("DELETE FROM deleted_topic WHERE id = ?1"));
-    return Statements{std::move(summary),      std::move(topic),       std::move(assignment),
-                      std::move(schema),       std::move(member),      std::move(tombstone),
-                      std::move(log),          std::move(drop_topic),  std::move(drop_assignments),
-                      std::move(drop_schemas), std::move(drop_member), std::move(drop_tombstone),
-                      std::move(trim_log),     std::move(deleted),     std::move(drop_deleted),
-                      std::move(user),         std::move(drop_user)};
+    return Statements{std::move(summary),        std::move(topic),
+                      std::move(assignment),     std::move(schema),
+                      std::move(member),         std::move(tombstone),
+                      std::move(drop_topic),     std::move(drop_assignments),
+                      std::move(drop_schemas),   std::move(drop_member),
+                      std::move(drop_tombstone), std::move(deleted),
+                      std::move(drop_deleted),   std::move(user),
+                      std::move(drop_user)};
   }
 };
 
@@ -77,9 +80,9 @@ Error damaged(const std::string& path, const Error& why) {
                why.os_errno());
 }
 
-Result<void> check_version(sqlite::Database& db) {
+Result<std::int64_t> read_version(sqlite::Database& db) {
   NARAD_TRY(auto version, db.query_int64("PRAGMA user_version"));
-  if (version == kFormatVersion) return ok();
+  if (version == kFormatVersion || version == kFormatWithLog) return version;
   return Error(Errc::internal,
                cat("metastore: ", db.path(), " has format ", version, "; this release reads ",
                    kFormatVersion, ". Nothing was changed. Start the release that wrote it"));
@@ -189,12 +192,13 @@ Result<void> load_users(sqlite::Database& db, State& state) {
   }
 }
 
-Result<State> load(sqlite::Database& db) {
+Result<State> load(sqlite::Database& db, std::int64_t version) {
   State state;
   NARAD_TRY(load_summary(db, state));
   NARAD_TRY(load_topics(db, state));
   NARAD_TRY(load_members(db, state));
   NARAD_TRY(load_users(db, state));
+  if (version != kFormatWithLog) return state;
   NARAD_TRY(auto last, db.query_int64("SELECT coalesce(max(idx), 0) FROM log"));
   if (static_cast<std::uint64_t>(last) != state.applied.value()) {
     return inconsistent(cat("the log ends at entry ", last, ", the rows at entry ", state.applied));
@@ -269,93 +273,97 @@ Result<void> write_difference(Statements& sql, const State& before, const State&
 }  // namespace
 
 struct Store::Impl {
-  sqlite::GenerationStore generations;
+  std::shared_ptr<sqlite::GenerationStore> generations;
   sqlite::Database db;
   std::optional<Statements> sql;
 
-  Impl(sqlite::GenerationStore g, sqlite::Database d)
+  Impl(std::shared_ptr<sqlite::GenerationStore> g, sqlite::Database d)
       : generations(std::move(g)), db(std::move(d)) {}
 };
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-Result<Store::Opened> Store::open(FileSystem& fs, const std::string& directory) {
-  NARAD_TRY(make_directories(fs, directory));
-  auto generations = sqlite::GenerationStore::open(fs, directory, {std::string(kName)});
-  if (!generations) {
-    if (generations.error().code() != Errc::data_loss) return generations.error();
-    return damaged(join_path(directory, "CURRENT"), generations.error());
-  }
-  sqlite::GenerationStore& store = generations.value();
-  const sqlite::Options options{sqlite::OpenAs::create, sqlite::Synchronous::full, 1000};
-  if (!store.has(kName)) {
-    NARAD_TRY(auto db,
-              store.create_database(kName, options, [](sqlite::Database& fresh) -> Result<void> {
-                NARAD_TRY(fresh.exec(kSchema));
-                NARAD_TRY(fresh.exec(kLaterTables));
-                NARAD_TRY(auto summary, fresh.prepare("INSERT INTO summary VALUES(1, ?1)"));
-                return summary.run(encode_summary(State{}));
-              }));
-    auto impl = std::make_unique<Impl>(std::move(store), std::move(db));
-    NARAD_TRY(auto sql, Statements::prepare(impl->db));
-    impl->sql.emplace(std::move(sql));
-    return Opened{std::unique_ptr<Store>(new Store(std::move(impl))), State{}};
-  }
-  const std::string path = store.path(kName);
+namespace {
+
+// A database of its own that holds `state`, durably, and is the live one when it answers.
+Result<sqlite::Database> make_database(sqlite::GenerationStore& generations, const State& state) {
+  return generations.create_database(kName, kOptions, [&](sqlite::Database& fresh) -> Result<void> {
+    NARAD_TRY(fresh.exec(kSchema));
+    NARAD_TRY(fresh.exec(kLaterTables));
+    NARAD_TRY(auto sql, Statements::prepare(fresh));
+    NARAD_TRY(auto transaction, sqlite::Transaction::begin(fresh));
+    NARAD_TRY(write_difference(sql, State{}, state));
+    return transaction.commit();
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::create(std::shared_ptr<sqlite::GenerationStore> generations,
+                                             const State& state) {
+  NARAD_TRY(auto db, make_database(*generations, state));
+  auto impl = std::make_unique<Impl>(std::move(generations), std::move(db));
+  NARAD_TRY(auto sql, Statements::prepare(impl->db));
+  impl->sql.emplace(std::move(sql));
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
+Result<Store::Opened> Store::open(std::shared_ptr<sqlite::GenerationStore> generations) {
+  const std::string path = generations->path(kName);
   const auto explain = [&](const Error& e) {
     return e.code() == Errc::data_loss ? damaged(path, e) : e.with_context("metastore");
   };
-  auto db = store.open_database(kName, options);
+  auto db = generations->open_database(kName, kOptions);
   if (!db) return explain(db.error());
   if (auto sound = db.value().quick_check(); !sound) return explain(sound.error());
-  NARAD_TRY(check_version(db.value()));
-  if (auto later = db.value().exec(kLaterTables); !later) return explain(later.error());
-  auto state = load(db.value());
+  NARAD_TRY(auto version, read_version(db.value()));
+  if (auto made = db.value().exec(kLaterTables); !made) return explain(made.error());
+  auto state = load(db.value(), version);
   if (!state) return explain(state.error());
-  auto impl = std::make_unique<Impl>(std::move(store), std::move(db.value()));
+  auto impl = std::make_unique<Impl>(std::move(generations), std::move(db.value()));
   NARAD_TRY(auto sql, Statements::prepare(impl->db));
   impl->sql.emplace(std::move(sql));
-  return Opened{std::unique_ptr<Store>(new Store(std::move(impl))), std::move(state.value())};
+  return Opened{std::unique_ptr<Store>(new Store(std::move(impl))), std::move(state.value()),
+                version == kFormatWithLog};
 }
 
-Result<void> Store::commit(const State& before, const State& after,
-                           const std::vector<LogEntry>& entries) {
-  NARAD_ASSERT(!entries.empty());
-  NARAD_ASSERT(entries.front().index > before.applied);
-  NARAD_ASSERT(entries.back().index == after.applied);
-  Statements& sql = *impl_->sql;
+Result<void> Store::commit(const State& before, const State& after) {
+  NARAD_ASSERT(after.applied >= before.applied);
   NARAD_TRY(auto transaction, sqlite::Transaction::begin(impl_->db));
-  for (const LogEntry& entry : entries) {
-    NARAD_TRY(sql.log.run(entry.index, as_bytes(entry.command)));
-  }
-  NARAD_TRY(write_difference(sql, before, after));
-  // The rows of this same transaction hold what these entries did.
-  if (after.applied.value() > kLogEntriesKept) {
-    NARAD_TRY(sql.trim_log.run(after.applied.value() - kLogEntriesKept));
-  }
+  NARAD_TRY(write_difference(*impl_->sql, before, after));
   return transaction.commit();
+}
+
+Result<void> Store::checkpoint() { return impl_->db.checkpoint(); }
+
+Result<void> Store::drop_old_log() {
+  {
+    NARAD_TRY(auto transaction, sqlite::Transaction::begin(impl_->db));
+    // Proof: the rows hold what its entries did, and so does the first snapshot of the Raft log,
+    // which is durable.
+    NARAD_TRY(impl_->db.exec("DROP TABLE log"));
+    NARAD_TRY(impl_->db.exec(cat("PRAGMA user_version = ", kFormatVersion)));
+    NARAD_TRY(transaction.commit());
+  }
+  return impl_->db.checkpoint();
+}
+
+Result<void> Store::replace(const State& state) {
+  // Proof that the old rows may go: the caller's, who holds a later state whole and verified.
+  NARAD_TRY(auto db, make_database(*impl_->generations, state));
+  impl_->sql.reset();
+  impl_->db = std::move(db);
+  NARAD_TRY(auto sql, Statements::prepare(impl_->db));
+  impl_->sql.emplace(std::move(sql));
+  return ok();
 }
 
 bool Store::sync_failed() const { return impl_->db.sync_failed(); }
 
-Result<std::vector<LogEntry>> Store::entries(RaftIndex after) {
-  NARAD_TRY(auto rows,
-            impl_->db.prepare("SELECT idx, command FROM log WHERE idx > ?1 ORDER BY idx"));
-  rows.bind(1, after);
-  std::vector<LogEntry> out;
-  for (;;) {
-    NARAD_TRY(bool more, rows.step());
-    if (!more) return out;
-    out.push_back({RaftIndex(rows.uint64(0)), to_text(rows.blob(1))});
-  }
-}
-
-Result<void> Store::close() {
+sqlite::Database Store::release() {
   impl_->sql.reset();
-  std::vector<sqlite::Database> open;
-  open.push_back(std::move(impl_->db));
-  return impl_->generations.close_clean(std::move(open));
+  return std::move(impl_->db);
 }
 
 }  // namespace narad::metastore

@@ -2,10 +2,10 @@
 // The applied state on disk: `state.<generation>.db` in the metastore's directory. Every call
 // blocks (use it inside jobs, one at a time).
 //
-// Entries and the rows they changed are written in one transaction under FULL sync: an entry counts
-// as committed exactly if commit() answered ok, and a restart shows the state of the last one. With
-// one voter this file's `log` table is the log; it keeps the last kLogEntriesKept entries for those
-// who look into the past, since the rows already hold what the older ones did.
+// It follows the Raft log (internal/raftnode) and may be a little behind it: a commit is one
+// transaction, never torn, but not synced; after a power cut the file shows some earlier state of
+// its history, with the index it had applied, and the log gives the rest again. What must be
+// durable says so by checkpoint().
 //
 // After a failed sync the owner ends the process (kExitSyncFailed): the next start copies the file
 // before it believes it (pkg/sqlite/generation_store.h).
@@ -17,32 +17,41 @@
 #include "pkg/base/result.h"
 #include "pkg/env/fs.h"
 
+namespace narad::sqlite {
+class Database;
+class GenerationStore;
+}  // namespace narad::sqlite
+
 namespace narad::metastore {
 
-inline constexpr std::uint64_t kLogEntriesKept = 1000;
-
-struct LogEntry {
-  RaftIndex index{0};
-  std::string command;  // encode(command)
-};
+// Name of the database within the generation store.
+inline constexpr std::string_view kStateName = "state";
 
 class Store {
  public:
   struct Opened;
-  // Opens or creates. Errors: data_loss, naming the file, what is wrong and what to do (nothing was
-  // changed); internal for a format of another release; otherwise what the disk said.
-  static Result<Opened> open(FileSystem& fs, const std::string& directory);
+  // Makes a database that holds `state`, durably, the live one. If there is one already, the caller
+  // has the proof that it may go.
+  static Result<std::unique_ptr<Store>> create(std::shared_ptr<sqlite::GenerationStore> generations,
+                                               const State& state);
+  // REQUIRES: the generation store has one. Errors: data_loss, naming the file, what is wrong and
+  // what to do (nothing was changed); internal for a format of another release; otherwise what the
+  // disk said.
+  static Result<Opened> open(std::shared_ptr<sqlite::GenerationStore> generations);
   ~Store();
 
-  // Makes `entries`, which led from `before` to `after`, durable. On an error nothing was written,
-  // except that after a failed sync (sync_failed()) nobody knows.
-  Result<void> commit(const State& before, const State& after,
-                      const std::vector<LogEntry>& entries);
+  // Writes what led from `before` to `after`. On an error nothing was written, except that after a
+  // failed sync (sync_failed()) nobody knows.
+  Result<void> commit(const State& before, const State& after);
+  // All that was committed is durable when it answers ok.
+  Result<void> checkpoint();
+  // Replaces everything by `state`, durably, or answers an error and nothing has changed.
+  Result<void> replace(const State& state);
+  // Leaves format 1, whose log is in the Raft log by now. Durable when it answers ok.
+  Result<void> drop_old_log();
   bool sync_failed() const;
-  // The entries still in the log with an index above `after`, in order.
-  Result<std::vector<LogEntry>> entries(RaftIndex after);
-  // Leaves the mark of a clean stop. Nothing else may be called afterwards.
-  Result<void> close();
+  // For closing. Nothing else may be called afterwards.
+  sqlite::Database release();
 
  private:
   struct Impl;
@@ -53,6 +62,7 @@ class Store {
 struct Store::Opened {
   std::unique_ptr<Store> store;
   State state;
+  bool has_old_log = false;  // format 1: written before there was a Raft log beside it
 };
 
 }  // namespace narad::metastore

@@ -232,7 +232,11 @@ Task<Result<void>> Node::Impl::start() {
 }
 
 Task<Result<void>> Node::Impl::open_metastore() {
-  NARAD_CO_TRY(metastore, co_await metastore::Metastore::open(env, data->metastore_path()));
+  metastore::MetastoreOptions metastore_options;
+  metastore_options.node_id = data->identity().node_id;
+  auto opening =
+      metastore::Metastore::open(env, data->metastore_path(), std::move(metastore_options));
+  NARAD_CO_TRY(metastore, co_await std::move(opening));
   const std::string stored = metastore->view()->cluster_id;
   if (data->identity().cluster_id == 0) {
     // A lone node founds its cluster. An id that the metastore holds is the right one.

@@ -10,44 +10,25 @@
 // crash; proposals on the way are abandoned, and it tries again. A failed sync ends the process
 // (kExitSyncFailed). A fault of the core (status().fault) stops this replica for good: nothing is
 // changed any more.
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "internal/raftnode/state_machine.h"
 #include "internal/raftnode/transport.h"
 #include "pkg/async/task.h"
 #include "pkg/base/result.h"
 #include "pkg/raft/types.h"
 
+namespace narad::raft {
+struct StartState;
+}
+
 namespace narad::raftnode {
 
 class LogStore;
-
-// Takes the bytes of a snapshot in order.
-using SnapshotSink = std::function<Result<void>(ByteView)>;
-
-// What the log is applied to. All calls on the loop.
-class StateMachine {
- public:
-  virtual ~StateMachine() = default;
-  // In order, each exactly once in the life of this object, all kinds. Never suspends.
-  virtual void apply(const raft::Entry& entry) = 0;
-  // Proposals that were not applied by now: the log was begun anew after `why`. `certain`: none of
-  // them can still be applied.
-  virtual void abandoned(const Error& why, bool certain) = 0;
-  // Freezes the state as applied now. The answer runs once, inside a job, and owns what it writes.
-  virtual std::function<Result<void>(const SnapshotSink&)> freeze() = 0;
-  // Returns when a power cut leaves a state that has applied `index`. unavailable: not now.
-  virtual Task<Result<void>> make_durable(raft::Index index) = 0;
-  // Replaces the whole state, durably, by the snapshot in the file at `path`, whose checksum was
-  // verified. data_loss: the bytes make no sense, nothing was changed.
-  virtual Task<Result<void>> install(std::string path, raft::SnapshotMeta meta) = 0;
-  // The status may have changed (role, term, leader, standing).
-  virtual void status_changed() = 0;
-};
 
 struct Options {
   std::string node;  // this node's id
@@ -61,6 +42,8 @@ struct Options {
   std::uint64_t keep_entries = 1'000;  // entries kept behind it, for followers a little behind
   std::uint64_t chunk_bytes = 256u << 10;
   Nanos retry = std::chrono::seconds(1);  // after a write that failed
+  // Refused or sent in one piece (raft::Options).
+  std::uint64_t append_bytes = 512u << 10;
 };
 
 // What a leader knows of another replica.
@@ -87,16 +70,17 @@ struct Status {
   raft::Index configuration_index;                      // its entry
   std::map<raft::ReplicaId, FollowerStatus> followers;  // of the leader, itself not included
   std::optional<Error> fault;
-  std::string trouble;  // why the log cannot be written just now; empty if it can
+  std::string trouble;  // see RaftNode::trouble()
 };
 
 class RaftNode {
  public:
-  // `store` was opened with what is stored; entries above `applied` are handed to `machine`, which
-  // outlives this. Errors: data_loss if what is stored contradicts itself.
+  // `store` was opened and `state` is what it recovered for `applied` of the machine, which
+  // outlives this; entries above are handed to it. Errors: data_loss if what is stored contradicts
+  // itself.
   static Result<std::unique_ptr<RaftNode>> start(Env& env, Options options,
                                                  std::shared_ptr<LogStore> store,
-                                                 raft::Index applied, StateMachine& machine);
+                                                 raft::StartState state, StateMachine& machine);
   ~RaftNode();  // REQUIRES: stop() has returned, or the node was killed
 
   // ---- messages ---------------------------------------------------------------------------------
@@ -116,8 +100,8 @@ class RaftNode {
   Task<Result<void>> transfer_leadership(std::string node, Nanos deadline);
 
   // ---- proposals and reads ----------------------------------------------------------------------
-  // Will be applied under this id, or never, or named in abandoned(). Errors: not_leader,
-  // too_large, unavailable, busy: certainly not applied.
+  // Will be applied under this id, or something else will be at its index, or it counts among those
+  // of abandoned(). Errors: not_leader, too_large, unavailable, busy: certainly not applied.
   Result<raft::ProposalId> propose(raft::Payload payload);
   // An index that covers everything that was committed anywhere when this was called; asked again
   // until the deadline. Errors: unavailable.
@@ -128,9 +112,24 @@ class RaftNode {
   Status status() const;
   raft::ReplicaId replica() const;
   bool is_leader() const;
+  // Leads a group of which it is the only member.
+  bool alone() const;
   std::string leader_node() const;  // empty: none known
+  raft::Term term() const;
+  // Holds no configuration, no entry and no vote: belongs to nothing yet.
+  bool empty() const;
 
-  // Sends and stores no more. The store stays open: its owner closes it.
+  // ---- trouble ----------------------------------------------------------------------------------
+  // Why the log cannot be written just now, or this replica has stopped; empty if neither.
+  const std::string& trouble() const;
+  // Stopped for good, by a fault of the core.
+  bool stopped() const;
+  // How often writing has failed. Grows with each attempt.
+  std::uint64_t failures() const;
+  // Tries again now, if writing failed.
+  void retry_now();
+
+  // Sends, stores and applies no more. The store stays open: its owner closes it.
   Task<void> stop();
 
  private:
