@@ -135,14 +135,17 @@ Task<void> stop_node(Serving& s) {
   s.ended.notify_all();
 }
 
-void reload(Serving& s) {
+Task<void> reload(Serving& s) {
   auto fresh = s.layers.load();
   if (!fresh) {
     NARAD_LOG_ERROR(s.env.log, "reload refused; the settings in force stay",
                     {"error", fresh.error()});
-    return;
+    co_return;
   }
   s.runtime.set_log_level(level_of(fresh.value().log.level));
+  if (auto reloaded = co_await s.node.reload(); !reloaded) {
+    NARAD_LOG_ERROR(s.env.log, "reload was not complete", {"error", reloaded.error()});
+  }
   NARAD_LOG_INFO(s.env.log, "settings reloaded", {"log_level", fresh.value().log.level});
 }
 
@@ -151,7 +154,7 @@ Task<void> watch_signals(Serving& s) {
   for (;;) {
     Signal signal = co_await next_signal(s.env);
     if (signal == Signal::reload) {
-      reload(s);
+      co_await reload(s);
     } else if (!s.stopping) {
       s.stopping = true;
       NARAD_LOG_INFO(s.env.log, "stopping; a second signal ends at once");

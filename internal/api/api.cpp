@@ -3,11 +3,16 @@
 #include <algorithm>
 
 #include "internal/api/routes.h"
+#include "pkg/env/net.h"
+#include "pkg/json/document.h"
+#include "pkg/json/text.h"
 
 namespace narad::api {
 namespace {
 
 constexpr std::uint64_t kJsonBodyMax = kMessageBytesMax;
+// Of a request without credentials.
+constexpr std::uint64_t kStrangerBodyMax = 16 << 10;
 
 http::RouteOptions body_of(std::uint64_t bytes_max) {
   http::RouteOptions options;
@@ -22,27 +27,56 @@ http::RouteOptions long_poll() {
   return options;
 }
 
+// Rights first, so that who may not do a thing learns nothing else; then the handler, or 413 in its
+// place where the body is of no use.
+Task<http::Response> call_handler(const RouteSpec& spec, Context& context, http::Request request) {
+  const security::Caller caller = call_of(request).caller;
+  if (auto denied = check_right(spec.right, request, caller, *context.broker.view())) {
+    co_return std::move(*denied);
+  }
+  const bool refuses_large = spec.handler == produce || spec.handler == produce_batch;
+  if (request.body_too_large && !refuses_large) co_return too_large();
+  co_return co_await spec.handler(context, std::move(request));
+}
+
+// What an error answer tells the client.
+std::string error_text(const http::Response& response) {
+  if (response.status < 300) return {};
+  auto document = json::Document::parse(response.body, json::kBodyDepthMax);
+  if (!document || !document.value().root().is(json::Kind::object)) return response.body;
+  const auto text = document.value().root().find("error");
+  return text && text->is(json::Kind::string) ? std::string(text->as_string()) : std::string();
+}
+
 }  // namespace
 
 std::vector<RouteSpec> route_table(const Options& options) {
   const http::RouteOptions json = body_of(kJsonBodyMax);
   return {
-      {"POST /v1/topics", create_topic, json},
-      {"GET /v1/topics", list_topics, json},
-      {"GET /v1/topics/{topic}", get_topic, json},
-      {"PATCH /v1/topics/{topic}", change_topic, json},
-      {"DELETE /v1/topics/{topic}", delete_topic, json},
-      {"POST /v1/topics/{topic}/produce", produce, body_of(kMessageBytesMax)},
-      {"POST /v1/topics/{topic}/produce:batch", produce_batch, body_of(options.max_batch_bytes)},
-      {"GET /v1/topics/{topic}/consume", consume, long_poll()},
-      {"POST /v1/topics/{topic}/ack", ack, json},
-      {"POST /v1/topics/{topic}/ack:batch", ack_batch, json},
-      {"GET /v1/cluster/members", list_members, json},
-      {"GET /v1/cluster/moves", list_moves, json},
-      {"GET /healthz", healthz, json},
-      {"GET /readyz", readyz, json},
-      {"GET /metrics", metrics_text, json},
-      {"GET /v1/openapi.json", openapi, json},
+      {"POST /v1/topics", create_topic, json, Right::create_named, "create_topic"},
+      {"GET /v1/topics", list_topics, json, Right::any_user},
+      {"GET /v1/topics/{topic}", get_topic, json, Right::any_user},
+      {"PATCH /v1/topics/{topic}", change_topic, json, Right::manage_when_read, "change_topic"},
+      {"DELETE /v1/topics/{topic}", delete_topic, json, Right::manage, "delete_topic"},
+      {"POST /v1/topics/{topic}/produce", produce, body_of(kMessageBytesMax), Right::produce},
+      {"POST /v1/topics/{topic}/produce:batch", produce_batch, body_of(options.max_batch_bytes),
+       Right::produce},
+      {"GET /v1/topics/{topic}/consume", consume, long_poll(), Right::consume},
+      {"POST /v1/topics/{topic}/ack", ack, json, Right::consume},
+      {"POST /v1/topics/{topic}/ack:batch", ack_batch, json, Right::consume},
+      {"POST /v1/users", create_user, json, Right::admin, "create_user"},
+      {"GET /v1/users", list_users, json, Right::admin},
+      {"GET /v1/users/{username}", get_user, json, Right::admin},
+      {"DELETE /v1/users/{username}", delete_user, json, Right::admin, "delete_user"},
+      {"PUT /v1/users/{username}/grants", set_user_grants, json, Right::admin, "set_grants"},
+      {"PUT /v1/users/{username}/password", set_user_password, json, Right::self_or_admin,
+       "set_password"},
+      {"GET /v1/cluster/members", list_members, json, Right::any_user},
+      {"GET /v1/cluster/moves", list_moves, json, Right::any_user},
+      {"GET /healthz", healthz, json, Right::anybody},
+      {"GET /readyz", readyz, json, Right::anybody},
+      {"GET /metrics", metrics_text, json, Right::anybody},
+      {"GET /v1/openapi.json", openapi, json, Right::any_user},
   };
 }
 
@@ -59,41 +93,96 @@ std::string media_type(std::string_view header) {
   return out;
 }
 
-Api::Api(Env& env, Broker& broker, metrics::Registry& registry, Options options)
-    : context_(std::make_unique<Context>(env, broker, registry, options)) {
-  const auto table = route_table(options);
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    router_.add(table[i].pattern, static_cast<int>(i), table[i].options);
+Api::Api(Env& env, Broker& broker, security::Security& security, metrics::Registry& registry,
+         Options options)
+    : context_(std::make_unique<Context>(env, broker, security, registry, options)),
+      routes_(route_table(options)) {
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    router_.add(routes_[i].pattern, static_cast<int>(i), routes_[i].options);
   }
-  handlers_.reserve(table.size());
-  for (const RouteSpec& spec : table) handlers_.push_back(spec.handler);
 }
 
 Api::~Api() = default;
 
-http::Admit Api::admit() const { return http::admit_with(router_); }
+http::Admit Api::admit() const {
+  return [place = http::admit_with(router_), &security = context_->security](http::Request& r) {
+    http::Admission admission = place(r);
+    // The body of somebody who does not even say who it is gets no memory worth speaking of.
+    if (security.enabled() && !needs_no_login(r.path()) && authorization_of(r).empty()) {
+      admission.body_bytes_max = std::min(admission.body_bytes_max, kStrangerBodyMax);
+      admission.handler_refuses_large = true;
+    }
+    return admission;
+  };
+}
 
 http::Handler Api::handler() {
   return [this](http::Request request) { return handle(std::move(request)); };
 }
 
+// An administrative write, with its line in the record. The line is written even if the write was
+// cut off: it may have happened.
+Task<http::Response> Api::recorded(const RouteSpec& spec, http::Request request) {
+  security::AuditEvent event;
+  const auto call = std::static_pointer_cast<const Call>(request.context);
+  event.user = security::name_of(call->caller);
+  event.remote = to_string(*request.peer);
+  event.action = spec.audit;
+  if (!request.match.route->params.empty()) event.target = request.match.values[0];
+  http::Response response;
+  std::exception_ptr cut_off;
+  try {
+    response = co_await call_handler(spec, *context_, std::move(request));
+  } catch (...) {
+    cut_off = std::current_exception();
+  }
+  if (cut_off) {
+    co_await clear_cancellation();
+    response.status = 503;
+    response.body = "{\"error\":\"cut off before it was answered: it may have happened\"}";
+  }
+  event.time = context_->env.clock.wall_millis();
+  event.status = response.status;
+  event.error = error_text(response);
+  if (!call->target.empty()) event.target = call->target;
+  co_await context_->security.audit().record(std::move(event));
+  if (cut_off) std::rethrow_exception(cut_off);
+  co_return response;
+}
+
+Task<http::Response> Api::dispatch(const http::Route& route, http::Request request) {
+  const RouteSpec& spec = routes_[static_cast<std::size_t>(route.id)];
+  if (!spec.audit.empty() && context_->security.audit().enabled()) {
+    co_return co_await recorded(spec, std::move(request));
+  }
+  co_return co_await call_handler(spec, *context_, std::move(request));
+}
+
 Task<http::Response> Api::handle(http::Request request) {
   HttpMetrics& metrics = context_->http_metrics;
+  security::Security& security = context_->security;
   const HttpMetrics::InFlight counted(metrics.in_flight());
   const Nanos began = context_->env.clock.mono();
   const http::Route* route = request.match.route;
   const http::Method method = request.method;
   const std::uint64_t bytes_in = request.body.size();
+  const auto call = std::make_shared<Call>();
+  request.context = call;
   http::Response response;
-  if (route == nullptr) {
+  if (auto refusal = co_await let_in(security, context_->env, request, *call)) {
+    route = nullptr;  // none was reached
+    response = std::move(*refusal);
+  } else if (route == nullptr) {
     response = router_.refuse(method, request.target);
   } else {
-    const RouteHandler code = handlers_[static_cast<std::size_t>(route->id)];
-    const bool refused = request.body_too_large && code != produce && code != produce_batch;
-    response = refused ? too_large() : co_await code(*context_, std::move(request));
+    response = co_await dispatch(*route, std::move(request));
+    if (call->caller != nullptr) {
+      security.rates().charge(call->caller->username, bytes_in + response.body.size(),
+                              context_->env.clock.mono());
+    }
   }
-  const Nanos took = context_->env.clock.mono() - began;
-  metrics.served(route, method, bytes_in, response.status, response.body.size(), took);
+  const Nanos now = context_->env.clock.mono();
+  metrics.served(route, method, bytes_in, response.status, response.body.size(), now - began);
   co_return response;
 }
 

@@ -9,6 +9,8 @@
 
 #include "internal/api/api.h"
 #include "internal/metastore/apply.h"
+#include "internal/security/credentials.h"
+#include "internal/security/password.h"
 #include "pkg/env/net.h"
 #include "pkg/metrics/narad_metrics.h"
 #include "pkg/sim/solo.h"
@@ -75,16 +77,60 @@ class NullBroker final : public Broker {
   metastore::ViewPtr view_;
 };
 
+// One user who may produce and consume everything.
+class BenchProposer final : public metastore::Proposer {
+ public:
+  explicit BenchProposer(Env& env) : changed_(env) {
+    auto state = std::make_shared<metastore::State>();
+    const std::vector<Grant> grants{{GrantAction::produce, {"other-*", "topic-*"}},
+                                    {GrantAction::consume, {"other-*", "topic-*"}}};
+    metastore::apply(*state, RaftIndex(1),
+                     metastore::CreateUser{"svc", security::hash_password("pw", {1, 2}).value(),
+                                           grants, false, UnixMillis(1)});
+    view_ = state;
+  }
+  Task<Result<metastore::CommandResult>> propose(metastore::Command) override {
+    co_return Error(Errc::internal, "not here");
+  }
+  metastore::ViewPtr view() const override { return view_; }
+  Event& changed() override { return changed_; }
+  Task<Result<RaftIndex>> barrier(Nanos) override { co_return RaftIndex(1); }
+  metastore::LeaderView leader() const override { return {}; }
+  bool caught_up() const override { return false; }
+
+ private:
+  metastore::ViewPtr view_;
+  Event changed_;
+};
+
+security::Options secured(bool enabled) {
+  security::Options options;
+  options.enabled = enabled;
+  return options;
+}
+
 struct Bench {
   sim::Solo solo;
   metrics::Registry registry;
   NullBroker broker;
+  BenchProposer proposer{solo.env()};
+  security::Security off{solo.env(), proposer, secured(false)};
+  security::Security on{solo.env(), proposer, secured(true)};
   std::unique_ptr<Api> api;
+  std::unique_ptr<Api> guarded;
   std::shared_ptr<const Endpoint> peer = std::make_shared<const Endpoint>(Endpoint{"h", 1});
 
   Bench() {
     metrics::declare_narad_metrics(registry);
-    api = std::make_unique<Api>(solo.env(), broker, registry, Options{});
+    api = std::make_unique<Api>(solo.env(), broker, off, registry, Options{});
+    guarded = std::make_unique<Api>(solo.env(), broker, on, registry, Options{});
+    const std::string header = security::basic_header("svc", "pw");
+    const auto user = solo.run([&](Env&) { return on.authenticator().identify(header); });
+    if (!user) std::printf("unexpected: %s\n", user.error().text().c_str());
+  }
+  ~Bench() {
+    solo.run([this](Env&) { return on.stop(); });
+    solo.run([this](Env&) { return off.stop(); });
   }
 
   static Task<void> empty(Api&, http::Request) { co_return; }
@@ -95,15 +141,15 @@ struct Bench {
 
   // Nanoseconds for one request, the best of five rounds.
   template <class Code>
-  double nanoseconds(Code code, const http::Request& request, int count) {
+  double nanoseconds(Api& to, Code code, const http::Request& request, int count) {
     double best = 1e18;
     for (int round = 0; round < 5; ++round) {
       asio::io_context loop;
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < count; ++i) {
         http::Request copy = request;
-        copy.match = api->router().match(copy.method, copy.path());
-        asio::co_spawn(loop, code(*api, std::move(copy)), asio::detached);
+        copy.match = to.router().match(copy.method, copy.path());
+        asio::co_spawn(loop, code(to, std::move(copy)), asio::detached);
         loop.restart();
         loop.run();
       }
@@ -125,10 +171,13 @@ struct Bench {
     if (name == std::string_view("ack:batch")) {
       request.headers.clear();
     }
-    const double base = nanoseconds(empty, request, count);
-    const double full = nanoseconds(handle, request, count);
-    std::printf("%-14s %8.0f ns a request (%.1f x empty), %7.1f ns a message\n", name, full,
-                full / base, (full - base) / messages);
+    request.headers.add("Authorization", security::basic_header("svc", "pw"));
+    const double base = nanoseconds(*api, empty, request, count);
+    const double full = nanoseconds(*api, handle, request, count);
+    const double with_user = nanoseconds(*guarded, handle, request, count);
+    std::printf(
+        "%-14s %8.0f ns a request (%.1f x empty), %7.1f ns a message; with a user %+.0f ns\n", name,
+        full, full / base, (full - base) / messages, with_user - full);
   }
 };
 

@@ -10,12 +10,14 @@ constexpr std::string_view kDocument = R"json({
 "info": {
   "title": "Narad",
   "version": "1",
-  "description": "A durable work queue over HTTP. A message is produced to a topic, leased to one consumer for the topic's visibility timeout, and delivered again unless it is acknowledged. Request bodies that are JSON are read strictly: exactly one value, no unknown fields; field names match without regard to case. Every error answer is {\"error\": text}; act on the status, show the text."
+  "description": "A durable work queue over HTTP. A message is produced to a topic, leased to one consumer for the topic's visibility timeout, and delivered again unless it is acknowledged. Request bodies that are JSON are read strictly: exactly one value, no unknown fields; field names match without regard to case. Every error answer is {\"error\": text}; act on the status, show the text. Every path but /healthz, /readyz and /metrics asks for HTTP Basic credentials, unless security is off; a grant is an action (produce, consume, create, admin) and patterns of topic names (a name, or its beginning and a *)."
 },
 "servers": [{"url": "/"}],
+"security": [{"basic": []}],
 "tags": [
   {"name": "topics", "description": "Create, look at, change and delete topics."},
   {"name": "messages", "description": "Produce, consume and settle messages."},
+  {"name": "users", "description": "Who may do what."},
   {"name": "cluster", "description": "Members and moves."},
   {"name": "node", "description": "Health, metrics and this document."}
 ],
@@ -28,8 +30,11 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "201": {"description": "The topic was created; it is durable.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Topic"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "409": {"$ref": "#/components/responses/Conflict"},
         "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -43,6 +48,8 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "200": {"description": "One page.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TopicPage"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"}
       }
     }
@@ -55,8 +62,10 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "200": {"description": "The topic.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TopicWithStats"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "421": {"$ref": "#/components/responses/Misdirected"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -68,9 +77,12 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "200": {"description": "The topic after the change.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Topic"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "409": {"$ref": "#/components/responses/Conflict"},
         "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -79,8 +91,11 @@ constexpr std::string_view kDocument = R"json({
       "tags": ["topics"], "operationId": "deleteTopic", "summary": "Delete a topic with its messages and schemas",
       "responses": {
         "204": {"description": "Deleted. The name may be used again and begins at offset 0."},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "409": {"$ref": "#/components/responses/Conflict"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -99,9 +114,12 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "202": {"description": "Durable on this node; visible to consumers shortly after.", "headers": {"X-Narad-Partition": {"description": "The partition it is headed for.", "schema": {"type": "integer"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "409": {"$ref": "#/components/responses/Conflict"},
         "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -122,10 +140,13 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "202": {"description": "All of them are durable on this node.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/BatchAccepted"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "409": {"$ref": "#/components/responses/Conflict"},
         "413": {"$ref": "#/components/responses/TooLarge"},
         "415": {"$ref": "#/components/responses/UnsupportedType"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -151,9 +172,12 @@ constexpr std::string_view kDocument = R"json({
         }},
         "204": {"description": "No message within the wait."},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "410": {"description": "Replay only: the offset is no longer kept, or cannot be read.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
         "421": {"$ref": "#/components/responses/Misdirected"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -171,10 +195,13 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "204": {"description": "Done."},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "410": {"description": "The handle is of no live lease: expired, given to another, or settled already.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
         "413": {"$ref": "#/components/responses/TooLarge"},
         "421": {"$ref": "#/components/responses/Misdirected"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -188,9 +215,108 @@ constexpr std::string_view kDocument = R"json({
       "responses": {
         "200": {"description": "One result per handle, in their order.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/AckResults"}}}},
         "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
         "404": {"$ref": "#/components/responses/NotFound"},
         "413": {"$ref": "#/components/responses/TooLarge"},
         "415": {"$ref": "#/components/responses/UnsupportedType"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/users": {
+    "post": {
+      "tags": ["users"], "operationId": "createUser", "summary": "Create a user",
+      "description": "For admins; grants of admin are handed out by root only. A password over 72 bytes is answered 500.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NewUser"}}}},
+      "responses": {
+        "201": {"description": "The user was created, and may log in at once.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/User"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    },
+    "get": {
+      "tags": ["users"], "operationId": "listUsers", "summary": "All users, ascending by name",
+      "description": "For admins.",
+      "responses": {
+        "200": {"description": "The users.", "content": {"application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/User"}}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
+    }
+  },
+  "/v1/users/{username}": {
+    "parameters": [{"$ref": "#/components/parameters/username"}],
+    "get": {
+      "tags": ["users"], "operationId": "getUser", "summary": "One user",
+      "description": "For admins.",
+      "responses": {
+        "200": {"description": "The user.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/User"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
+    },
+    "delete": {
+      "tags": ["users"], "operationId": "deleteUser", "summary": "Delete a user",
+      "description": "For admins; not root, and not the own account. Topics the user owns stay, with that name as their owner.",
+      "responses": {
+        "204": {"description": "Deleted; the next request with these credentials is refused."},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/users/{username}/grants": {
+    "parameters": [{"$ref": "#/components/parameters/username"}],
+    "put": {
+      "tags": ["users"], "operationId": "setGrants", "summary": "Replace all grants of a user",
+      "description": "For admins; not root's, and not the own ones. Counts from the user's next request.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Grants"}}}},
+      "responses": {
+        "200": {"description": "The user after the change.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/User"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/users/{username}/password": {
+    "parameters": [{"$ref": "#/components/parameters/username"}],
+    "put": {
+      "tags": ["users"], "operationId": "setPassword", "summary": "Change a password",
+      "description": "For the user, who gives the current one, and for admins. Root's is changed by root only. The old password is refused from the next request on.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PasswordChange"}}}},
+      "responses": {
+        "204": {"description": "Changed."},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Conflict"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
@@ -199,18 +325,27 @@ constexpr std::string_view kDocument = R"json({
   "/v1/cluster/members": {
     "get": {
       "tags": ["cluster"], "operationId": "listMembers", "summary": "The members of the cluster, ascending by id",
-      "responses": {"200": {"description": "As this node knows them.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Members"}}}}}
+      "responses": {
+        "200": {"description": "As this node knows them.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Members"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
     }
   },
   "/v1/cluster/moves": {
     "get": {
       "tags": ["cluster"], "operationId": "listMoves", "summary": "Partitions on their way to another member",
-      "responses": {"200": {"description": "Sorted by topic and partition; empty when nothing moves.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Moves"}}}}}
+      "responses": {
+        "200": {"description": "Sorted by topic and partition; empty when nothing moves.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Moves"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
     }
   },
   "/healthz": {
     "get": {
       "tags": ["node"], "operationId": "healthz", "summary": "Is the process alive",
+      "security": [],
       "responses": {
         "200": {"description": "Yes.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}},
         "503": {"description": "It is shutting down.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}}
@@ -220,6 +355,7 @@ constexpr std::string_view kDocument = R"json({
   "/readyz": {
     "get": {
       "tags": ["node"], "operationId": "readyz", "summary": "Should traffic be sent here",
+      "security": [],
       "responses": {
         "200": {"description": "Yes.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}},
         "503": {"description": "Not yet, or not any more.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NotReady"}}}}
@@ -229,23 +365,36 @@ constexpr std::string_view kDocument = R"json({
   "/metrics": {
     "get": {
       "tags": ["node"], "operationId": "metrics", "summary": "Metrics in the Prometheus text format",
-      "responses": {"200": {"description": "Version 0.0.4 of the format.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+      "security": [],
+      "responses": {"200": {"description": "Version 0.0.4 of the format.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+      }
     }
   },
   "/v1/openapi.json": {
     "get": {
       "tags": ["node"], "operationId": "openapi", "summary": "This document",
-      "responses": {"200": {"description": "OpenAPI 3.1.", "content": {"application/json": {"schema": {"type": "object"}}}}}
+      "responses": {
+        "200": {"description": "OpenAPI 3.1.", "content": {"application/json": {"schema": {"type": "object"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
     }
   }
 },
 "components": {
+  "securitySchemes": {
+    "basic": {"type": "http", "scheme": "basic"}
+  },
   "parameters": {
-    "topic": {"name": "topic", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,255}$"}}
+    "topic": {"name": "topic", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,255}$"}},
+    "username": {"name": "username", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}
   },
   "responses": {
     "BadRequest": {"description": "The request is wrong; the text says where.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
-    "NotFound": {"description": "There is no such topic.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Unauthenticated": {"description": "No credentials, or wrong ones.", "headers": {"WWW-Authenticate": {"description": "Basic realm=\"narad\"", "schema": {"type": "string"}}}, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Forbidden": {"description": "This user may not do that; the text names the grant that is missing.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "TooManyRequests": {"description": "Too many wrong passwords for this user, or over the user's rate limit; then Retry-After is there.", "headers": {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "NotFound": {"description": "There is no such topic or user.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "Conflict": {"description": "It exists, or exists in a state that does not allow this.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "TooLarge": {"description": "The body, or a message in it, is over the limit.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "UnsupportedType": {"description": "This route takes other content types.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
@@ -257,6 +406,42 @@ constexpr std::string_view kDocument = R"json({
     "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}, "additionalProperties": false},
     "Status": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
     "NotReady": {"type": "object", "required": ["error", "waiting_for"], "properties": {"error": {"type": "string"}, "waiting_for": {"type": "array", "items": {"type": "string"}}}},
+    "Grant": {
+      "type": "object", "required": ["action"], "additionalProperties": false,
+      "properties": {
+        "action": {"type": "string", "enum": ["produce", "consume", "create", "admin"]},
+        "patterns": {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9._-]{0,255}\\*?$", "minLength": 1}, "description": "A topic name, or the beginning of one and a *. At least one; none for admin."}
+      }
+    },
+    "Grants": {
+      "type": "object", "additionalProperties": false,
+      "properties": {"grants": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Grant"}, "description": "None: the user may do nothing but look."}}
+    },
+    "NewUser": {
+      "type": "object", "required": ["username", "password"], "additionalProperties": false,
+      "properties": {
+        "username": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+        "password": {"type": "string", "minLength": 1, "description": "At most 72 bytes, no control characters."},
+        "grants": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Grant"}}
+      }
+    },
+    "PasswordChange": {
+      "type": "object", "required": ["new_password"], "additionalProperties": false,
+      "properties": {
+        "new_password": {"type": "string", "minLength": 1, "description": "At most 72 bytes, no control characters."},
+        "current_password": {"type": ["string", "null"], "description": "Asked of users who are not admins."}
+      }
+    },
+    "User": {
+      "type": "object", "required": ["username"], "additionalProperties": false,
+      "properties": {
+        "username": {"type": "string"},
+        "grants": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Grant"}},
+        "root": {"type": "boolean", "const": true, "description": "There for the first user only, who may do everything."},
+        "created_at_ms": {"type": "integer", "description": "Unix time in milliseconds."},
+        "updated_at_ms": {"type": "integer", "description": "Unix time in milliseconds."}
+      }
+    },
     "NewTopic": {
       "type": "object", "required": ["name"], "additionalProperties": false,
       "properties": {

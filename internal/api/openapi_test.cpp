@@ -72,6 +72,25 @@ TEST(OpenApi, Operations_AreComplete) {
   }
 }
 
+// Whoever must log in is told so, and everybody else is not.
+TEST(OpenApi, Security_IsThatOfTheTable) {
+  const auto doc = document();
+  for (const RouteSpec& spec : route_table(Options{})) {
+    const std::size_t space = spec.pattern.find(' ');
+    std::string method(spec.pattern.substr(0, space));
+    for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
+    const json::Value operation =
+        at(at(at(doc.root(), "paths"), spec.pattern.substr(space + 1)), method);
+    const json::Value responses = at(operation, "responses");
+    const bool open = spec.right == Right::anybody;
+    EXPECT_EQ(operation.find("security").has_value(), open) << spec.pattern;
+    EXPECT_EQ(responses.find("401").has_value(), !open) << spec.pattern;
+    EXPECT_EQ(responses.find("429").has_value(), !open) << spec.pattern;
+    EXPECT_EQ(responses.find("403").has_value(), !open && spec.right != Right::any_user)
+        << spec.pattern;
+  }
+}
+
 // Follows every "$ref" of the document.
 void check_references(json::Value root, json::Value value, std::size_t& seen) {
   if (value.is(json::Kind::array)) {
@@ -136,6 +155,12 @@ TEST(OpenApi, Answers_FitTheirSchemas) {
   f.headers.clear();
   expect_fits("AckResults",
               f.post("/v1/topics/orders/ack:batch", R"({"mode":"ack","handles":["0:0:1"]})").body);
+  const char* user =
+      R"({"username":"svc","password":"pw","grants":[{"action":"produce","patterns":["a*"]}]})";
+  expect_fits("NewUser", user);
+  expect_fits("User", f.post("/v1/users", user).body);
+  expect_fits("User", f.put("/v1/users/svc/grants", "{}").body);
+  expect_fits("User", f.get("/v1/users/svc").body);
   expect_fits("Members", f.get("/v1/cluster/members").body);
   expect_fits("Moves", f.get("/v1/cluster/moves").body);
   expect_fits("Status", f.get("/healthz").body);

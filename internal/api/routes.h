@@ -3,6 +3,7 @@
 #include <span>
 
 #include "internal/api/broker.h"
+#include "internal/api/gate.h"
 #include "internal/api/http_metrics.h"
 #include "internal/api/options.h"
 #include "internal/api/schemas.h"
@@ -12,10 +13,11 @@
 namespace narad::api {
 
 struct Context {
-  Context(Env& e, Broker& b, metrics::Registry& r, Options o)
-      : env(e), broker(b), registry(r), options(o), http_metrics(r) {}
+  Context(Env& e, Broker& b, security::Security& s, metrics::Registry& r, Options o)
+      : env(e), broker(b), security(s), registry(r), options(o), http_metrics(r) {}
   Env& env;
   Broker& broker;
+  security::Security& security;
   metrics::Registry& registry;
   const Options options;
   HttpMetrics http_metrics;
@@ -31,6 +33,8 @@ struct RouteSpec {
   std::string_view pattern;
   RouteHandler handler;
   http::RouteOptions options;
+  Right right = Right::unset;
+  std::string_view audit{};  // the name of an administrative write in the record; empty: none
 };
 // All of them; a route's id is its index here. Batch bodies are limited by `options`.
 std::vector<RouteSpec> route_table(const Options& options);
@@ -52,6 +56,13 @@ Task<http::Response> ack_batch(Context& context, http::Request request);
 // cluster.cpp
 Task<http::Response> list_members(Context& context, http::Request request);
 Task<http::Response> list_moves(Context& context, http::Request request);
+// users.cpp
+Task<http::Response> create_user(Context& context, http::Request request);
+Task<http::Response> list_users(Context& context, http::Request request);
+Task<http::Response> get_user(Context& context, http::Request request);
+Task<http::Response> delete_user(Context& context, http::Request request);
+Task<http::Response> set_user_grants(Context& context, http::Request request);
+Task<http::Response> set_user_password(Context& context, http::Request request);
 // health.cpp
 Task<http::Response> healthz(Context& context, http::Request request);
 Task<http::Response> readyz(Context& context, http::Request request);
@@ -60,6 +71,10 @@ Task<http::Response> openapi(Context& context, http::Request request);
 
 // The OpenAPI 3.1 document (openapi.cpp).
 std::string_view openapi_document();
+
+// As fail(), for writes of metadata: when the consensus is not to be had, the contract has a
+// sentence of its own.
+http::Response fail_write(Context& context, std::string_view op, const Error& error);
 
 // 413, as every route answers a body over its limit. Produce checks its query first, so its
 // handlers do it themselves; for the others it is done before they are called.

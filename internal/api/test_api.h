@@ -68,6 +68,7 @@ class FakeBroker final : public Broker {
     c.max_in_flight_per_partition = spec.max_in_flight_per_partition;
     c.max_acked_ahead_per_partition = spec.max_acked_ahead_per_partition;
     c.created_at_s = 1'783'615'000;
+    c.owner = spec.owner;
     c.schema = spec.schema;
     co_return topic_of(apply(c));
   }
@@ -179,16 +180,51 @@ class FakeBroker final : public Broker {
   std::uint64_t lives_ = 100;
 };
 
+// The way to the same state for users.
+class FakeProposer final : public metastore::Proposer {
+ public:
+  FakeProposer(Env& env, FakeBroker& broker) : broker_(broker), changed_(env) {}
+  std::function<void()> before_apply;  // a rival that is faster
+
+  Task<Result<metastore::CommandResult>> propose(metastore::Command command) override {
+    broker_.calls.push_back(std::string(metastore::op_name(command)));
+    if (broker_.refuse_write) co_return *broker_.refuse_write;
+    if (before_apply) std::exchange(before_apply, {})();
+    co_return broker_.apply(command);
+  }
+  metastore::ViewPtr view() const override { return broker_.view(); }
+  Event& changed() override { return changed_; }
+  Task<Result<RaftIndex>> barrier(Nanos) override { co_return view()->applied; }
+  metastore::LeaderView leader() const override { return {"n1", true, 1}; }
+  bool caught_up() const override { return true; }
+
+ private:
+  FakeBroker& broker_;
+  Event changed_;
+};
+
+inline security::Options security_off() {
+  security::Options options;
+  options.enabled = false;
+  return options;
+}
+
 struct Fixture {
   sim::Solo solo;
   metrics::Registry registry;
   FakeBroker broker;
+  FakeProposer proposer{solo.env(), broker};
+  security::Security security;
   std::unique_ptr<Api> api;
   std::map<std::string, std::string> headers;  // of the following requests
 
-  explicit Fixture(Options options = {}) {
+  explicit Fixture(Options options = {}, security::Options secured = security_off())
+      : security(solo.env(), proposer, std::move(secured)) {
     metrics::declare_narad_metrics(registry);
-    api = std::make_unique<Api>(solo.env(), broker, registry, options);
+    api = std::make_unique<Api>(solo.env(), broker, security, registry, options);
+  }
+  ~Fixture() {
+    solo.run([this](Env&) { return security.stop(); });
   }
 
   http::Response call(http::Method method, std::string target, std::string body = {}) {
@@ -200,6 +236,9 @@ struct Fixture {
     for (const auto& [name, value] : headers) request.headers.add(name, value);
     request.match = api->router().match(method, request.path());
     return solo.run([&](Env&) { return api->handle(std::move(request)); });
+  }
+  http::Response put(std::string target, std::string body) {
+    return call(http::Method::put, std::move(target), std::move(body));
   }
   http::Response get(std::string target) { return call(http::Method::get, std::move(target)); }
   http::Response post(std::string target, std::string body = {}) {

@@ -103,41 +103,49 @@ std::string topic_list_body(const std::vector<metastore::TopicRowPtr>& rows,
   return take_line(w);
 }
 
-Result<metastore::TopicSpec> parse_create(std::string body, const Options& options) {
-  metastore::TopicSpec spec;
-  std::int64_t partitions = 0, retention = 0, visibility = 0, in_flight = 0, acked_ahead = 0;
-  std::string parent, owner_ignored;
-  std::optional<std::int64_t> delay;
+Result<NewTopic> read_create(std::string body) {
+  NewTopic out;
+  std::string owner_ignored;
   NARAD_TRY(auto document, json::parse_body(std::move(body)));
   json::Decoder d(document.root());
-  d.field("name", spec.name)
-      .field("partitions", partitions)
-      .field("retention_ms", retention)
-      .field("visibility_timeout_ms", visibility)
-      .field("max_in_flight_per_partition", in_flight)
-      .field("max_acked_ahead_per_partition", acked_ahead)
-      .raw("schema", spec.schema)
-      .field("parent", parent)
-      .field("fanout_delay_ms", delay)
+  d.field("name", out.name)
+      .field("partitions", out.partitions)
+      .field("retention_ms", out.retention_ms)
+      .field("visibility_timeout_ms", out.visibility_timeout_ms)
+      .field("max_in_flight_per_partition", out.max_in_flight_per_partition)
+      .field("max_acked_ahead_per_partition", out.max_acked_ahead_per_partition)
+      .raw("schema", out.schema)
+      .field("parent", out.parent)
+      .field("fanout_delay_ms", out.fanout_delay_ms)
       .field("owner", owner_ignored);
   NARAD_TRY(d.finish());
+  return out;
+}
 
-  NARAD_TRY(validate_topic_name(spec.name));
-  if (!parent.empty()) {
-    if (parent == spec.name) return invalid("a topic cannot be its own parent");
+Result<metastore::TopicSpec> resolve_create(NewTopic body, const Options& options) {
+  metastore::TopicSpec spec;
+  NARAD_TRY(validate_topic_name(body.name));
+  if (!body.parent.empty()) {
+    if (body.parent == body.name) return invalid("a topic cannot be its own parent");
     return invalid("parent: this release cannot create a topic as a fan-out child");
   }
-  if (delay.value_or(0) != 0) return invalid("fanout_delay_ms needs a parent");
-  if (partitions < 0 || partitions > options.max_partitions) return bad_partitions(options);
-  spec.partitions =
-      partitions == 0 ? options.default_partitions : static_cast<std::uint32_t>(partitions);
-  NARAD_TRY(spec.retention_ms, resolve_retention(retention, options));
-  NARAD_TRY(spec.visibility_timeout_ms,
-            resolve("visibility_timeout_ms", visibility, options.default_visibility_timeout_ms));
+  if (body.fanout_delay_ms.value_or(0) != 0) return invalid("fanout_delay_ms needs a parent");
+  if (body.partitions < 0 || body.partitions > options.max_partitions) {
+    return bad_partitions(options);
+  }
+  spec.name = std::move(body.name);
+  spec.schema = std::move(body.schema);
+  spec.partitions = body.partitions == 0 ? options.default_partitions
+                                         : static_cast<std::uint32_t>(body.partitions);
+  NARAD_TRY(spec.retention_ms, resolve_retention(body.retention_ms, options));
+  NARAD_TRY(spec.visibility_timeout_ms, resolve("visibility_timeout_ms", body.visibility_timeout_ms,
+                                                options.default_visibility_timeout_ms));
   NARAD_TRY(spec.max_in_flight_per_partition,
-            resolve("max_in_flight_per_partition", in_flight, options.default_max_in_flight));
+            resolve("max_in_flight_per_partition", body.max_in_flight_per_partition,
+                    options.default_max_in_flight));
   NARAD_TRY(spec.max_acked_ahead_per_partition,
-            resolve("max_acked_ahead_per_partition", acked_ahead, options.default_max_acked_ahead));
+            resolve("max_acked_ahead_per_partition", body.max_acked_ahead_per_partition,
+                    options.default_max_acked_ahead));
   return spec;
 }
 

@@ -18,9 +18,19 @@ std::string topic_body(const Topic& topic, const std::vector<PartitionStat>& sta
 std::string topic_list_body(const std::vector<metastore::TopicRowPtr>& rows,
                             std::string_view next_page_token);
 
-// A create body, checked and with every default filled in; its schema has not been compiled yet.
-// invalid_argument in the order of http-api 1.3 up to the bounds.
-Result<metastore::TopicSpec> parse_create(std::string body, const Options& options);
+// A create body as it was written. Rights are checked on it, before anything else is looked at.
+struct NewTopic {
+  std::string name;
+  std::int64_t partitions = 0, retention_ms = 0, visibility_timeout_ms = 0;
+  std::int64_t max_in_flight_per_partition = 0, max_acked_ahead_per_partition = 0;
+  std::optional<std::string> schema;
+  std::string parent;
+  std::optional<std::int64_t> fanout_delay_ms;
+};
+Result<NewTopic> read_create(std::string body);
+// Checked and with every default filled in; its schema has not been compiled yet. invalid_argument
+// in the order of http-api 1.3 up to the bounds.
+Result<metastore::TopicSpec> resolve_create(NewTopic body, const Options& options);
 
 // A change, in the three steps in which it is applied. An empty step was not asked for.
 struct TopicChange {

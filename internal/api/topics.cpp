@@ -13,15 +13,6 @@ constexpr int kSchemaTries = 3;
 
 http::Response not_found() { return http::error_response(404, "topic not found"); }
 
-// Metadata is written through the consensus; when that is not to be had, the contract has a
-// sentence of its own.
-http::Response fail_write(Context& context, std::string_view op, const Error& error) {
-  const bool control_plane =
-      error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome;
-  return fail(context.env.log, op,
-              control_plane ? error.with_context("control plane temporarily unavailable") : error);
-}
-
 // Adds the next version of a topic's schema. Somebody else may add one meanwhile: then the new one
 // is judged against theirs.
 Task<Result<void>> add_schema(Context& context, std::string name, std::string schema) {
@@ -47,9 +38,26 @@ Task<Result<void>> add_schema(Context& context, std::string name, std::string sc
 
 }  // namespace
 
+http::Response fail_write(Context& context, std::string_view op, const Error& error) {
+  const bool control_plane =
+      error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome;
+  return fail(context.env.log, op,
+              control_plane ? error.with_context("control plane temporarily unavailable") : error);
+}
+
 Task<http::Response> create_topic(Context& context, http::Request request) {
-  auto spec = parse_create(std::move(request.body), context.options);
+  const Call& call = call_of(request);
+  auto body = read_create(std::move(request.body));
+  if (!body) co_return fail(context.env.log, "create topic", body.error());
+  call.target = body.value().name;
+  if (auto denied = check_create(call.caller, body.value().name)) co_return std::move(*denied);
+  if (!body.value().parent.empty()) {
+    auto denied = check_manage(call.caller, *context.broker.view(), body.value().parent);
+    if (denied) co_return std::move(*denied);
+  }
+  auto spec = resolve_create(std::move(body.value()), context.options);
   if (!spec) co_return fail(context.env.log, "create topic", spec.error());
+  spec.value().owner = security::name_of(call.caller);
   if (spec.value().schema) {
     if (auto compiled = compile_schema(*spec.value().schema); !compiled) {
       co_return fail(context.env.log, "create topic", compiled.error());
@@ -101,6 +109,9 @@ Task<http::Response> change_topic(Context& context, http::Request request) {
     if (auto compiled = compile_schema(*change.schema); !compiled) {
       co_return fail(context.env.log, "alter topic", compiled.error());
     }
+  }
+  if (auto denied = check_manage(call_of(request).caller, *context.broker.view(), name)) {
+    co_return std::move(*denied);
   }
   if (!context.broker.view()->topics.contains(name)) co_return not_found();
   // One step after the other: what was done stays done if a later one is refused.

@@ -7,6 +7,7 @@
 #include "internal/node/broker.h"
 #include "internal/node/node_metrics.h"
 #include "internal/node/trusted_clock.h"
+#include "internal/security/security.h"
 #include "pkg/async/task_group.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
@@ -71,6 +72,7 @@ struct Node::Impl {
   std::unique_ptr<dispatch::CommitTarget> wrapped_target;
   std::unique_ptr<Source> source;
   std::unique_ptr<dispatch::Dispatcher> dispatcher;
+  std::unique_ptr<security::Security> security;
   std::unique_ptr<api::Api> api;
   std::unique_ptr<http::Server> server;
   TaskGroup tasks;
@@ -125,7 +127,22 @@ api::Options api_options(const Config& config) {
   return options;
 }
 
+security::Options security_options(const Config& config) {
+  security::Options options;
+  options.enabled = false;
+  options.admin_password = config.security.admin_password;
+  options.requests_per_second = config.limits.requests_per_second;
+  options.bytes_per_second = config.limits.bytes_per_second;
+  options.audit_file = config.audit.file;
+  return options;
+}
+
 }  // namespace
+
+Task<Result<void>> Node::reload() {
+  if (!impl_->security) co_return ok();
+  co_return co_await impl_->security->reload();
+}
 
 Task<Result<void>> Node::Impl::start() {
   Endpoint at;
@@ -199,7 +216,13 @@ Task<Result<void>> Node::Impl::start() {
   dispatcher->start();
 
   if (options.serve_http) {
-    api = std::make_unique<api::Api>(env, *broker, registry, api_options(config));
+    security = std::make_unique<security::Security>(env, *metastore, security_options(config));
+    if (auto secured = co_await security->start(); !secured) {
+      const Error error = secured.error();
+      co_await close_parts();
+      co_return error;
+    }
+    api = std::make_unique<api::Api>(env, *broker, *security, registry, api_options(config));
     http::ServerOptions server_options;
     server_options.read_timeout = config.http.read_timeout;
     server_options.write_timeout = config.http.write_timeout;
@@ -459,6 +482,7 @@ Task<void> Node::Impl::stop() {
 
 // In the reverse of the start order; whatever was opened, and only that.
 Task<void> Node::Impl::close_parts() {
+  if (security) co_await security->stop();
   if (dispatcher) co_await dispatcher->stop();
   if (ingress) {
     if (auto closed = co_await ingress->close(); !closed) {
@@ -470,6 +494,7 @@ Task<void> Node::Impl::close_parts() {
   if (metastore) co_await metastore->close();
   server.reset();
   api.reset();
+  security.reset();
   dispatcher.reset();
   source.reset();
   wrapped_target.reset();

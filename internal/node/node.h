@@ -47,6 +47,9 @@ class Node {
   // answered.
   Task<void> stop();
 
+  // SIGHUP: opens the audit file anew. Errors: it cannot be opened; the one so far goes on.
+  Task<Result<void>> reload();
+
   // REQUIRES: start() answered ok.
   api::Broker& broker();
   // Where HTTP listens (empty if serve_http is off).
