@@ -224,6 +224,18 @@ class TestCluster {
     say(from, raw, std::move(bytes));
     return raw;
   }
+  static Task<void> read_raw(TestNode* n, Endpoint to, std::shared_ptr<Raw> raw) {
+    raw->stream = co_await connect(n->env, std::move(to));
+    std::array<char, 4096> buffer;
+    for (;;) {
+      auto [ec, bytes] = co_await read_some(*raw->stream, asio::buffer(buffer));
+      raw->received.append(buffer.data(), bytes);
+      if (ec) break;
+    }
+    raw->closed = true;
+    raw->closed_at = n->env.clock.mono();
+    raw->stream->close();
+  }
   void say(int from, const std::shared_ptr<Raw>& raw, std::string bytes) {
     if (!bytes.empty()) node(from).group.spawn("say", write_raw(raw, std::move(bytes)));
     sim.run_for(milliseconds(100));
@@ -257,18 +269,6 @@ class TestCluster {
                                      std::shared_ptr<Pending<Answer>> out) {
     out->result.emplace(
         co_await n->peers.call_address(std::move(at), lane, std::move(call), seconds(5)));
-  }
-  static Task<void> read_raw(TestNode* n, Endpoint to, std::shared_ptr<Raw> raw) {
-    raw->stream = co_await connect(n->env, std::move(to));
-    std::array<char, 4096> buffer;
-    for (;;) {
-      auto [ec, bytes] = co_await read_some(*raw->stream, asio::buffer(buffer));
-      raw->received.append(buffer.data(), bytes);
-      if (ec) break;
-    }
-    raw->closed = true;
-    raw->closed_at = n->env.clock.mono();
-    raw->stream->close();
   }
   static Task<void> write_raw(std::shared_ptr<Raw> raw, std::string bytes) {
     (void)co_await write_all(*raw->stream, buffers_of(bytes));
