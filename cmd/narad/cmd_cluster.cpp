@@ -24,14 +24,15 @@ std::string cell(json::Value row, std::string_view name) {
 }
 
 std::string members_table(json::Value list) {
-  std::string out = cat(left("NODE", 20), ' ', left("ADDRESS", 24), ' ', left("STATUS", 8), ' ',
-                        left("DRAINING", 9), right("PARTITIONS", 10), right("MOVES OUT", 11), "\n");
+  std::string out =
+      cat(left("NODE", 20), ' ', left("ADDRESS", 24), ' ', left("STATUS", 8), ' ', left("ROLE", 10),
+          left("DRAINING", 9), right("PARTITIONS", 10), right("MOVES OUT", 11), "\n");
   for (std::size_t i = 0; i < list.size(); ++i) {
     json::Value m = list.element(i);
-    out +=
-        cat(left(cell(m, "id"), 20), ' ', left(cell(m, "addr"), 24), ' ',
-            left(cell(m, "status"), 8), ' ', left(cell(m, "draining") == "true" ? "yes" : "no", 9),
-            right(cell(m, "owned_partitions"), 10), right(cell(m, "outbound_moves"), 11), "\n");
+    out += cat(left(cell(m, "id"), 20), ' ', left(cell(m, "addr"), 24), ' ',
+               left(cell(m, "status"), 8), ' ', left(cell(m, "role"), 10),
+               left(cell(m, "draining") == "true" ? "yes" : "no", 9),
+               right(cell(m, "owned_partitions"), 10), right(cell(m, "outbound_moves"), 11), "\n");
   }
   return out;
 }

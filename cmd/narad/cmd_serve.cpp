@@ -72,6 +72,7 @@ Layers layers_of(const Arguments& args) {
   take("log-level", "log.level");
   take("log-format", "log.format");
   take("pprof-addr", "http.pprof_addr");
+  layers.input.bootstrap = args.flag("bootstrap");
   return layers;
 }
 

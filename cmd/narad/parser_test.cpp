@@ -236,6 +236,8 @@ TEST(ServeWords, GoSyntax_IsNormalised) {
                              "-port", "9"}),
               ElementsAre("serve", "--port=80", "--addr=:1", "--help", "--log-level=info"));
   EXPECT_THAT(go_flag_words({"serve", "--", "-port"}), ElementsAre("serve"));
+  EXPECT_THAT(go_flag_words({"serve", "-bootstrap", "-port", "80"}),
+              ElementsAre("serve", "--bootstrap", "--port=80"));
   Parsed p = parse(go_flag_words({"serve", "-node-id=n1", "--config=", "-port", "81"}));
   ASSERT_TRUE(p.arguments) << p.err;
   EXPECT_EQ(p.arguments->text("node-id"), "n1");

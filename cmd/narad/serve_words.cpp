@@ -11,7 +11,8 @@ std::vector<std::string> go_flag_words(const std::vector<std::string>& words) {
     std::string name = word.substr(word[1] == '-' ? 2 : 1);
     if (name == "h") name = "help";
     std::string& flag = out.emplace_back("--" + name);
-    bool takes_value = name != "help" && name.find('=') == std::string::npos;
+    const bool stands_alone = name == "help" || name == "bootstrap";
+    bool takes_value = !stands_alone && name.find('=') == std::string::npos;
     if (takes_value && i + 1 < words.size()) flag += "=" + words[++i];
   }
   return out;

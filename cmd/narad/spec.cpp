@@ -321,6 +321,9 @@ CommandSpec serve_command() {
                     {"data-dir", 0, text, "", "DIR", "storage.data_dir"},
                     {"log-level", 0, text, "", "LEVEL", "debug, info, warn or error"},
                     {"log-format", 0, text, "", "FORMAT", "json or text"},
+                    {"bootstrap", 0, boolean, "false", "",
+                     "found a cluster without waiting for peers that are silent (on one node, if "
+                     "their disks are gone for good)"},
                     {"pprof-addr", 0, text, "", "ADDR", "accepted for compatibility; ignored"}},
           .manners = Manners::operators,
           .run = serve};

@@ -2,6 +2,7 @@
 // What the HTTP handlers ask of the broker. Declared by its user (internal/api), implemented by
 // internal/node. All calls are made on the node's loop and take values; results carry the error
 // code that status.cpp turns into a status and the text that the client reads.
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,12 @@ struct Readiness {
   std::vector<std::string> waiting_for;  // why not ready, in words
 };
 
+// Who does what in the cluster, as this node knows it.
+struct ClusterInfo {
+  std::string leader;                        // node id; empty: none known
+  std::map<std::string, std::string> roles;  // by node: "leader", "voter", "non-voter"
+};
+
 class Broker {
  public:
   virtual ~Broker() = default;
@@ -95,6 +102,7 @@ class Broker {
                                                        SettleMode mode) = 0;
 
   virtual Readiness readiness() const = 0;
+  virtual ClusterInfo cluster_info() const { return {}; }
 };
 
 }  // namespace narad::api

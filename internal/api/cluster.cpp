@@ -20,6 +20,11 @@ Task<http::Response> list_members(Context& context, http::Request) {
       if (!a.target_node.empty()) ++load.outbound;
     }
   });
+  const ClusterInfo info = context.broker.cluster_info();
+  const auto role_of = [&](const std::string& id) {
+    const auto at = info.roles.find(id);
+    return at == info.roles.end() ? std::string_view("none") : std::string_view(at->second);
+  };
   json::Writer w;
   w.begin_object().key("members").begin_array();
   view->members.for_each([&](const std::shared_ptr<const metastore::Member>& m) {
@@ -31,9 +36,12 @@ Task<http::Response> list_members(Context& context, http::Request) {
         .member("draining", m->draining)
         .member("owned_partitions", load.owned)
         .member("outbound_moves", load.outbound)
+        .member("role", role_of(m->id))
+        .member("cluster_addr", m->cluster_addr)
+        .member("last_seen_ms", m->last_seen)
         .end_object();
   });
-  w.end_array().end_object();
+  w.end_array().member("leader", info.leader).end_object();
   co_return http::json_response(200, w.take() + "\n");
 }
 

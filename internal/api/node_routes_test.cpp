@@ -40,7 +40,8 @@ TEST(Members, OneNode_CountsWhatItOwns) {
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body,
             R"({"members":[{"id":"n1","addr":"127.0.0.1:7942","status":"alive","draining":false,)"
-            R"("owned_partitions":5,"outbound_moves":0}]})"
+            R"("owned_partitions":5,"outbound_moves":0,"role":"none",)"
+            R"("cluster_addr":"127.0.0.1:7943","last_seen_ms":1}],"leader":""})"
             "\n");
 }
 
@@ -50,10 +51,20 @@ TEST(Members, SeveralNodes_AreSortedWithTheirState) {
   f.broker.apply(metastore::RegisterMember{"n0", "h0:1", "c", "b", {"d"}, UnixMillis(1)});
   f.broker.apply(metastore::SetDraining{"n0", true});
   f.broker.apply(metastore::MarkDead{"n0", f.broker.view()->members.find("n0")->stamp});
-  EXPECT_TRUE(
-      f.get("/v1/cluster/members")
-          .body.starts_with(R"({"members":[{"id":"n0","addr":"h0:1","status":"dead",)"
-                            R"("draining":true,"owned_partitions":0,"outbound_moves":0},)"));
+  EXPECT_TRUE(f.get("/v1/cluster/members")
+                  .body.starts_with(R"({"members":[{"id":"n0","addr":"h0:1","status":"dead",)"
+                                    R"("draining":true,"owned_partitions":0,"outbound_moves":0,)"
+                                    R"("role":"none","cluster_addr":"c","last_seen_ms":1},)"));
+}
+
+TEST(Members, Roles_AreThoseOfTheConfiguration) {
+  Fixture f;
+  f.broker.info.leader = "n1";
+  f.broker.info.roles = {{"n1", "leader"}, {"n0", "non-voter"}};
+  f.broker.apply(metastore::RegisterMember{"n0", "h0:1", "c", "b", {"d"}, UnixMillis(1)});
+  const std::string body = f.get("/v1/cluster/members").body;
+  EXPECT_LT(body.find(R"("role":"non-voter")"), body.find(R"("role":"leader")"));
+  EXPECT_TRUE(body.ends_with("],\"leader\":\"n1\"}\n")) << body;
 }
 
 TEST(Moves, OnlyTargets_AreListed) {

@@ -552,16 +552,19 @@ constexpr std::string_view kDocument = R"json({
       }}}
     },
     "Members": {
-      "type": "object", "required": ["members"],
-      "properties": {"members": {"type": "array", "items": {
-        "type": "object", "required": ["id", "addr", "status", "draining", "owned_partitions", "outbound_moves"],
+      "type": "object", "required": ["members", "leader"],
+      "properties": {"leader": {"type": "string", "description": "The node that leads, as the asked one knows; empty if it knows none."}, "members": {"type": "array", "items": {
+        "type": "object", "required": ["id", "addr", "status", "draining", "owned_partitions", "outbound_moves", "role", "cluster_addr", "last_seen_ms"],
         "properties": {
           "id": {"type": "string"},
           "addr": {"type": "string", "description": "Where its HTTP API listens."},
           "status": {"type": "string", "enum": ["alive", "dead"]},
           "draining": {"type": "boolean"},
           "owned_partitions": {"type": "integer", "minimum": 0},
-          "outbound_moves": {"type": "integer", "minimum": 0}
+          "outbound_moves": {"type": "integer", "minimum": 0},
+          "role": {"type": "string", "enum": ["leader", "voter", "non-voter", "none"]},
+          "cluster_addr": {"type": "string", "description": "Where other nodes reach it."},
+          "last_seen_ms": {"type": "integer", "description": "When the leader last stored that it was heard, by the leader's clock; stored every 10 s."}
         }
       }}}
     },

@@ -21,6 +21,7 @@ class FakeBroker final : public Broker {
   }
 
   // ---- what the test looks at and sets
+  ClusterInfo info;
   std::vector<MessagePtr> produced;
   std::optional<Error> refuse_produce, refuse_write, refuse_stats;
   std::vector<ConsumeRequest> consumes;
@@ -157,6 +158,7 @@ class FakeBroker final : public Broker {
     for (const ReceiptHandle& h : handles) out.push_back(settle_one(h, mode));
     co_return out;
   }
+  ClusterInfo cluster_info() const override { return info; }
   Readiness readiness() const override { return ready; }
 
  private:

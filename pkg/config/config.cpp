@@ -478,6 +478,7 @@ Result<Config> load_config(const ConfigInput& input) {
   };
   config.cluster.secret = secret_of("NARAD_CLUSTER_SECRET");
   config.security.admin_password = secret_of("NARAD_ADMIN_PASSWORD");
+  config.cluster.bootstrap = input.bootstrap;
   for (const auto& [path, value] : input.flags) {
     Setting* setting = schema.find(path);
     NARAD_ASSERT(setting != nullptr, path);

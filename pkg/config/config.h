@@ -43,6 +43,8 @@ struct Config {
     std::vector<ClusterPeer> peers;
     std::vector<std::string> initial_members;
     std::string secret;  // NARAD_CLUSTER_SECRET only
+    // --bootstrap only: found a cluster without waiting for peers that are silent.
+    bool bootstrap = false;
   } cluster;
   struct Storage {
     std::string data_dir = "data";
@@ -107,8 +109,9 @@ struct ConfigInput {
   std::string file_name;                   // for messages
   std::map<std::string, std::string> env;  // a variable that is set but empty counts
   std::vector<std::pair<std::string, std::string>>
-      flags;         // (JSON path, value as in the environment)
-  bool dev = false;  // --dev: `timing.*` is allowed
+      flags;               // (JSON path, value as in the environment)
+  bool dev = false;        // --dev: `timing.*` is allowed
+  bool bootstrap = false;  // --bootstrap
 };
 
 // All problems together, one a line, each beginning with "config: "; invalid_argument. REQUIRES:
