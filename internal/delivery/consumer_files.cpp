@@ -20,6 +20,27 @@ Result<std::optional<Bytes>> read_state(FileSystem& fs, const std::string& path)
       "gives the file back, move it away, and its records are delivered again)");
 }
 
+constexpr const char* kAllAgain = "; all records that are still there are delivered again";
+constexpr const char* kSinceSnapshot =
+    "; acks that are not in consumer.offset (it is 30 s old at most) may be forgotten, and their "
+    "records delivered again";
+
+// What a journal that is not whole means: nothing is lost that consumer.offset has.
+void report_journal(const std::string& path, ByteView bytes, const DecodedJournal& journal,
+                    ConsumerStateReport& report) {
+  if (journal.problem.empty()) return;
+  const bool torn = journal.readability == Readability::intact && journal.end > 0 &&
+                    !find_journal_entry(bytes, journal.end + 1, journal.identity);
+  if (torn) {
+    report.torn = cat(path,
+                      " ends with an entry whose write never completed (as after a crash); "
+                      "acks of the last tenth of a second may be forgotten, and their records "
+                      "delivered again");
+  } else {
+    report.unreadable.push_back(cat(path, " ", journal.problem, kSinceSnapshot));
+  }
+}
+
 Error unknown_version(const std::string& path, const std::string& problem) {
   return Error(
       Errc::unavailable,
@@ -96,7 +117,7 @@ Result<ConsumerPositions> ConsumerFiles::load(ConsumerStateReport& report) {
       sequence_last_ = snapshot.id.sequence;
     } else {
       set_aside_ = true;
-      report.unreadable.push_back(cat(snapshot_path, " ", snapshot.problem));
+      report.unreadable.push_back(cat(snapshot_path, " ", snapshot.problem, kAllAgain));
     }
   }
   if (journal_bytes) {
@@ -105,11 +126,15 @@ Result<ConsumerPositions> ConsumerFiles::load(ConsumerStateReport& report) {
       return unknown_version(journal_path, journal.problem);
     }
     if (journal.readability == Readability::intact && journal.identity != identity_) {
+      journal.readability = Readability::damaged;
       journal.problem = "belongs to another life of this topic";
       journal.entries.clear();
     }
-    if (!journal.problem.empty()) {
-      report.unreadable.push_back(cat(journal_path, " ", journal.problem));
+    report_journal(journal_path, *journal_bytes, journal, report);
+    // The first snapshot is durable before there is any entry.
+    if (!snapshot_bytes && !journal.entries.empty()) {
+      report.unreadable.push_back(
+          cat(snapshot_path, " is missing, though ", kJournalFileName, " continues it", kAllAgain));
     }
     OffsetSet acked;
     for (const OffsetRun& run : positions.acked_ahead) acked.insert(run);
@@ -172,6 +197,14 @@ Result<void> ConsumerFiles::begin_journal(const Bytes& entry) {
 Result<void> ConsumerFiles::add_to_journal(const Bytes& entry) {
   NARAD_TRY(write_all(*journal_, entry, journal_end_));
   return journal_->datasync();
+}
+
+Result<Offset> acked_end(FileSystem& fs, std::string directory, std::uint64_t identity) {
+  ConsumerFiles files(fs, std::move(directory), identity);
+  ConsumerStateReport report;
+  NARAD_TRY(const ConsumerPositions positions, files.load(report));
+  const auto& runs = positions.acked_ahead;
+  return runs.empty() ? positions.frontier : std::max(positions.frontier, runs.back().end);
 }
 
 Result<ConsumerStateReport> clamp_consumer_state(FileSystem& fs, std::string directory,

@@ -19,8 +19,11 @@ inline constexpr const char* kUnreadableSnapshotFileName = "consumer.offset.unre
 
 // What open() found, for the log and the counters.
 struct ConsumerStateReport {
-  // One sentence per file that could not be used whole; what it held is delivered again.
+  // One sentence per file that could not be used whole: what is wrong with it, and which acks are
+  // forgotten for it.
   std::vector<std::string> unreadable;
+  // The ordinary picture after a crash: a sentence about an entry whose write never completed.
+  std::string torn;
   // Positions at or above the HWM were forgotten (and what is left stored before open() answered).
   bool clamped = false;
   Offset frontier_before{0};  // as stored, before the clamp
@@ -53,6 +56,7 @@ class ConsumerFiles {
   std::uint64_t journal_bytes() const { return journal_end_ - kConsumerHeaderBytes; }
 
  private:
+  friend Result<Offset> acked_end(FileSystem&, std::string, std::uint64_t);
   ConsumerFiles(FileSystem& fs, std::string directory, std::uint64_t identity);
   void remove_leftovers();
   Result<ConsumerPositions> load(ConsumerStateReport& report);
@@ -76,6 +80,10 @@ struct ConsumerFiles::Opened {
   ConsumerPositions positions;
   ConsumerStateReport report;
 };
+
+// One past the highest offset that what is stored says was acked: records below it were committed
+// once. Reads only; errors as ConsumerFiles::open().
+Result<Offset> acked_end(FileSystem& fs, std::string directory, std::uint64_t identity);
 
 // Clamps what is stored, without keeping it open. To be run at every opening of a partition, before
 // its HWM can rise (storage.md: "clamped on every open"): the first consume may come much later.

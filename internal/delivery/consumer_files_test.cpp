@@ -167,6 +167,76 @@ TEST(ConsumerFiles, SnapshotDamaged_DeliversAgainAndIsKeptForTheCurious) {
       << "entries of the lost snapshot do not follow the new one";
 }
 
+TEST(ConsumerFiles, SnapshotGoneBesideItsJournal_IsSaid) {
+  auto fs = disk();
+  {
+    auto opened = open(*fs);
+    ASSERT_TRUE(opened.files->snapshot({Offset(10), {}}));
+    EXPECT_TRUE(open(*fs).report.unreadable.empty());
+    ASSERT_TRUE(opened.files->append({run(10, 20)}));
+  }
+  ASSERT_TRUE(fs->remove(kSnapshot));
+  auto opened = open(*fs);
+  EXPECT_EQ(opened.positions, ConsumerPositions{});
+  ASSERT_EQ(opened.report.unreadable.size(), 1u);
+  EXPECT_EQ(opened.report.unreadable[0],
+            cat(kSnapshot,
+                " is missing, though consumer.acks continues it; all records that are "
+                "still there are delivered again"));
+}
+
+// What is wrong with the journal costs nothing that the snapshot has: the words must not say so.
+TEST(ConsumerFiles, JournalNotWhole_IsToldFromATornEnd) {
+  auto fs = disk();
+  std::vector<std::size_t> ends;
+  {
+    auto opened = open(*fs);
+    ASSERT_TRUE(opened.files->snapshot({Offset(10), {}}));
+    for (std::uint64_t n = 0; n < 3; ++n) {
+      ASSERT_TRUE(opened.files->append({run(10 + n, 11 + n)}));
+      ends.push_back(fs->seen_bytes(kJournal)->size());
+    }
+  }
+  auto torn = fs->clone();
+  ASSERT_TRUE(torn->corrupt(kJournal, ends[1] + 3, std::byte{1}));
+  auto opened = open(*torn);
+  EXPECT_EQ(opened.positions.frontier, Offset(12));
+  EXPECT_TRUE(opened.report.unreadable.empty());
+  EXPECT_NE(opened.report.torn.find("acks of the last tenth of a second"), std::string::npos);
+
+  auto middle = fs->clone();
+  ASSERT_TRUE(middle->corrupt(kJournal, ends[0] + 3, std::byte{1}));
+  opened = open(*middle);
+  EXPECT_EQ(opened.positions.frontier, Offset(11));
+  EXPECT_TRUE(opened.report.torn.empty());
+  ASSERT_EQ(opened.report.unreadable.size(), 1u);
+  EXPECT_NE(opened.report.unreadable[0].find("acks that are not in consumer.offset"),
+            std::string::npos);
+
+  auto garbage = fs->clone();
+  ASSERT_TRUE(replace_file(*garbage, kJournal, as_bytes(std::string_view("what is this?"))));
+  opened = open(*garbage);
+  EXPECT_EQ(opened.positions.frontier, Offset(10)) << "the snapshot holds";
+  ASSERT_EQ(opened.report.unreadable.size(), 1u);
+  EXPECT_NE(opened.report.unreadable[0].find("acks that are not in consumer.offset"),
+            std::string::npos);
+}
+
+TEST(AckedEnd, IsAboveEveryAckAndChangesNothing) {
+  auto fs = disk();
+  EXPECT_EQ(acked_end(*fs, kDirectory, kIdentity).value(), Offset(0));
+  {
+    auto opened = open(*fs);
+    ASSERT_TRUE(opened.files->snapshot({Offset(10), {run(20, 22)}}));
+    EXPECT_EQ(acked_end(*fs, kDirectory, kIdentity).value(), Offset(22));
+    ASSERT_TRUE(opened.files->append({run(30, 31)}));
+  }
+  const auto before = fs->digest();
+  EXPECT_EQ(acked_end(*fs, kDirectory, kIdentity).value(), Offset(31));
+  EXPECT_EQ(acked_end(*fs, kDirectory, kIdentity + 1).value(), Offset(0)) << "another life";
+  EXPECT_EQ(fs->digest(), before);
+}
+
 TEST(ConsumerFiles, AnyByteFlipped_NeverSettlesMoreThanWasAcked) {
   auto fs = disk();
   {
@@ -183,7 +253,8 @@ TEST(ConsumerFiles, AnyByteFlipped_NeverSettlesMoreThanWasAcked) {
       auto copy = fs->clone();
       ASSERT_TRUE(copy->corrupt(path, at, std::byte{0x10}));
       const auto opened = open(*copy);
-      ASSERT_FALSE(opened.report.unreadable.empty()) << path << " byte " << at;
+      ASSERT_FALSE(opened.report.unreadable.empty() && opened.report.torn.empty())
+          << path << " byte " << at;
       for (std::uint64_t offset = 0; offset < opened.positions.frontier.value(); ++offset) {
         ASSERT_TRUE(acked.contains(offset)) << path << " byte " << at;
       }

@@ -163,9 +163,13 @@ Task<Result<std::shared_ptr<Delivery>>> Delivery::open(Env& env, DeliveryConfig 
 
   const ConsumerStateReport report = std::move(opened.report);
   for (const std::string& problem : report.unreadable) {
-    NARAD_LOG_WARN(env.log, "stored acks cannot be read; their records are delivered again",
+    NARAD_LOG_WARN(env.log, "consumer state is not whole", {"topic", config.partition.topic},
+                   {"partition", config.partition.partition}, {"problem", problem});
+  }
+  if (!report.torn.empty()) {
+    NARAD_LOG_INFO(env.log, "consumer state ends in an unfinished write",
                    {"topic", config.partition.topic}, {"partition", config.partition.partition},
-                   {"problem", problem});
+                   {"what", report.torn});
   }
   if (report.clamped) {
     NARAD_LOG_WARN(env.log, "consumer positions lay above the high watermark and were taken back",

@@ -125,6 +125,17 @@ TEST(CheckQuick, MissingFiles_AreProblems) {
   }
 }
 
+TEST(CheckQuick, WalMissingBesidePartitions_IsAProblem) {
+  auto fs = sound_store();
+  const std::vector<std::string> names = fs->list(testing::kIngress).value();
+  for (const std::string& name : names) ASSERT_TRUE(fs->remove(join_path(testing::kIngress, name)));
+  EXPECT_THAT(
+      texts(quick(*fs), Kind::problem),
+      ElementsAre(HasSubstr("messages that were accepted and not yet handed over are lost")));
+  ASSERT_TRUE(fs->rmdir(testing::kIngress));
+  EXPECT_EQ(quick(*fs).result(), kProblems);
+}
+
 TEST(CheckQuick, DamagedDatabase_IsAProblem) {
   auto fs = sound_store();
   ASSERT_TRUE(fs->corrupt("/data/metastore/state.1.db", 4096 + 3, std::byte{0x55}));

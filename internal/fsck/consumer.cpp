@@ -48,7 +48,8 @@ class ConsumerCheck {
                               " was acked, but the high watermark is ", hwm_));
       f.offsets = Span{hwm_.value(), snapshot.positions.frontier.value()};
       f.remedy =
-          "none needed: the node goes back to the high watermark when it opens the partition";
+          "the records in between were committed and are gone: restore them from a backup, or go "
+          "on: the node counts them as lost";
     }
     check_runs(snapshot_path_, snapshot.positions.acked_ahead);
   }
@@ -115,7 +116,9 @@ class ConsumerCheck {
       Finding& f = in_.report.problem(
           path, cat("holds acks of records that do not exist: the high watermark is ", hwm_));
       f.offsets = Span{std::max(run.begin, hwm_).value(), run.end.value()};
-      f.remedy = "none needed: the node forgets them when it opens the partition";
+      f.remedy =
+          "the records were committed and are gone: restore them from a backup, or go on: the node "
+          "counts them as lost";
     }
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "internal/fsck/parts.h"
+#include "internal/ingress/ingress.h"
 #include "internal/ingress/wal_format.h"
 #include "pkg/base/text.h"
 #include "pkg/json/document.h"
@@ -69,7 +70,19 @@ class DataDirCheck {
     check_identity(has("ingress") || has("metastore"));
     if (has("topics")) check_topics();
     if (has(".quarantine")) note_quarantine();
-    if (has("ingress")) check_wal_files(in_, join_path(root_, "ingress"));
+    const std::string wal_path = join_path(root_, "ingress");
+    if (has("ingress")) check_wal_files(in_, wal_path);
+    if (has("metastore") && in_.report.counters.segments > 0) {
+      auto wal = ingress::has_wal(in_.fs, wal_path);
+      if (!wal) in_.report.unchecked(wal_path, wal.error());
+      if (wal && !wal.value()) {
+        in_.report
+            .problem(wal_path,
+                     "holds no WAL, though there are partitions with data: messages that were "
+                     "accepted and not yet handed over are lost")
+            .remedy = "see that the right disk is mounted; restore the directory from a backup";
+      }
+    }
     if (has("metastore")) check_metastore_files(in_, join_path(root_, "metastore"));
   }
 

@@ -52,6 +52,8 @@ class PartitionCheck {
       return;
     }
     if (!identify()) return;
+    drop_strays();
+    read_acked_end();
     for (std::size_t n = 0; n + 1 < segments_.size(); ++n) {
       scan_sealed(segments_[n], segments_[n + 1].base);
     }
@@ -82,6 +84,8 @@ class PartitionCheck {
         in_.report.note(path, "holds bytes that a start has cut off the log and set aside");
       } else if (seglog::parse_log_file_name(name, seglog::kFreshSuffix)) {
         in_.report.note(path, "is a copy that was not finished; the next start removes it");
+      } else if (name.find(cat(seglog::kSegmentSuffix, seglog::kStraySuffix)) != name.npos) {
+        in_.report.note(path, "was named like a segment and was none; a start has set it aside");
       } else if (name == delivery::kUnreadableSnapshotFileName) {
         in_.report.note(path, "is consumer state that could not be read and was set aside");
       } else if (name != seglog::kHwmName && name != delivery::kSnapshotFileName &&
@@ -160,6 +164,61 @@ class PartitionCheck {
     }
     log_ = *found;
     return true;
+  }
+
+  // As a start does it (pkg/seglog/open.cpp).
+  void drop_strays() {
+    for (std::size_t i = 1; i < segments_.size();) {
+      if (!is_stray(i)) {
+        ++i;
+        continue;
+      }
+      Finding& f = in_.report.problem(
+          segments_[i].path,
+          "is named like a segment and is none: the segment before goes on past its base");
+      f.remedy = "none needed: the next start sets it aside, and the records behind it stay";
+      segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  bool is_stray(std::size_t i) {
+    const Segment& segment = segments_[i];
+    const bool last = i + 1 == segments_.size();
+    if (!last && segment.bytes >= seglog::kHeaderBytes + 12) return false;
+    Bytes head(kControlBytesMax);
+    auto file = in_.fs.open(segment.path, OpenMode::read);
+    auto got = file ? read_up_to(*file.value(), head, 0) : Result<std::size_t>(file.error());
+    if (!got) {
+      in_.report.unchecked(segment.path, got.error());
+      return false;
+    }
+    const auto check = seglog::decode_control_frame(ByteView(head).first(got.value()));
+    if (check.status == seglog::HeaderStatus::good) return false;
+    const Segment& before = segments_[i - 1];
+    auto source_file = in_.fs.open(before.path, OpenMode::read);
+    if (!source_file) {
+      in_.report.unchecked(before.path, source_file.error());
+      return false;
+    }
+    seglog::FileSource source(*source_file.value(), kScanWindow, before.bytes);
+    seglog::ScanOptions options = scan_options(before);
+    options.verify_from = segment.base;
+    seglog::SegmentScanner scanner(source, std::move(options));
+    for (;;) {
+      auto more = scanner.next();
+      if (!more) in_.report.unchecked(before.path, more.error());
+      if (!more || !more.value()) return false;
+      const seglog::ScanItem& item = scanner.item();
+      if (item.kind == seglog::ScanItem::Kind::frame && item.to > segment.base) return true;
+    }
+  }
+
+  // What consumers have acked was committed.
+  void read_acked_end() {
+    if (!incarnation_) return;
+    auto end = delivery::acked_end(in_.fs, directory_, incarnation_->value());
+    if (end) acked_end_ = end.value();
+    if (!end) in_.report.unchecked(directory_, end.error());
   }
 
   seglog::ScanOptions scan_options(const Segment& segment) const {
@@ -246,7 +305,8 @@ class PartitionCheck {
 
   // The active segment, judged as a start would.
   void scan_active(const Segment& segment) {
-    const Offset persisted = std::max(segment.base, hwm_ ? hwm_->hwm : Offset(0));
+    const Offset known = std::max(segment.base, hwm_ ? hwm_->hwm : Offset(0));
+    const Offset persisted = std::max(known, acked_end_);
     seglog::ScanOptions options = scan_options(segment);
     options.verify_from = in_.options.payloads ? Offset(0) : persisted;
     seglog::Recovery recovery(segment.base, persisted, seglog::OriginTable(), UnixMillis(0));
@@ -288,6 +348,16 @@ class PartitionCheck {
       f.offsets = Span{plan.end.value(), hwm_->hwm.value()};
       f.remedy = kDamageRemedy;
     }
+    if (acked_end_ > known && plan.end < acked_end_) {
+      Finding& f = in_.report.problem(
+          segment.path,
+          cat("ends at offset ", plan.end, ", but consumers have acked records below ", acked_end_,
+              ": they were committed, and the disk has lost them"));
+      f.offsets = Span{plan.end.value(), acked_end_.value()};
+      f.remedy =
+          "restore the file from a backup, or go on: the next start counts them as lost and does "
+          "not give their offsets again";
+    }
     hwm_found_ = plan.hwm;
     end_known_ = true;
   }
@@ -301,6 +371,7 @@ class PartitionCheck {
   LogId log_{0};
   UnixMillis last_commit_{0};
   Offset hwm_found_{0};
+  Offset acked_end_{0};
   bool end_known_ = false;
 };
 

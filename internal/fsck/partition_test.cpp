@@ -244,16 +244,48 @@ TEST(CheckConsumer, TornLastEntry_IsANoteAndDamageBeforeOthersAProblem) {
               ElementsAre(HasSubstr("does not verify, and others follow it")));
 }
 
-TEST(CheckConsumer, PositionsAboveTheWatermark_AreProblems) {
+// Consumers acked what the log does not hold: the disk lost it.
+TEST(CheckConsumer, PositionsAboveTheLog_AreALoss) {
   auto fs = partition();
   const delivery::SnapshotId id{testing::kIncarnation.value(), 9};
   testing::must(replace_file(
       *fs, kSnapshot, delivery::encode_snapshot(id, {Offset(70), {{Offset(75), Offset(80)}}})));
   ASSERT_TRUE(fs->remove(kJournal));
   const Report report = check(*fs);
-  ASSERT_EQ(report.count(Kind::problem), 2u) << report.text();
-  EXPECT_EQ(report.findings()[0].offsets, (Span{60, 70}));
-  EXPECT_EQ(report.findings()[1].offsets, (Span{75, 80}));
+  ASSERT_EQ(report.count(Kind::problem), 1u) << report.text();
+  EXPECT_EQ(report.findings()[0].offsets, (Span{60, 80}));
+  EXPECT_THAT(report.findings()[0].what,
+              HasSubstr("consumers have acked records below 80: they were committed"));
+}
+
+// As a start judges it: the last commit, damaged, with a watermark file that lags.
+TEST(CheckPartition, DamagedLastCommitThatWasAcked_IsAProblem) {
+  for (const bool acked : {false, true}) {
+    auto fs = partition(false);
+    auto opened = delivery::ConsumerFiles::open(*fs, kPartition, testing::kIncarnation.value(),
+                                                Offset(acked ? 70 : 60));
+    testing::must(opened.value().files->snapshot({Offset(acked ? 70 : 60), {}}));
+    const std::string path = segment(bases(*fs).back());
+    ASSERT_TRUE(fs->corrupt(path, fs->seen_bytes(path)->size() - 3, std::byte{1}));
+    const Report report = check(*fs, true);
+    EXPECT_EQ(report.result(), acked ? kProblems : kClean) << report.text();
+    if (!acked) continue;
+    EXPECT_THAT(texts(report, Kind::problem),
+                ::testing::Contains(HasSubstr("consumers have acked records below 70")));
+  }
+}
+
+TEST(CheckPartition, StraySegmentFile_IsAProblemAndTheRecordsBehindItAreRead) {
+  auto fs = partition();
+  const auto sound = bases(*fs);
+  for (const std::uint64_t base : {sound[0] + 3, sound.back() + 2}) {
+    auto copy = fs->clone();
+    testing::put(*copy, segment(base), "x");
+    const Report report = check(*copy, true);
+    EXPECT_THAT(texts(report, Kind::problem), ElementsAre(HasSubstr("is named like a segment")))
+        << report.text();
+    EXPECT_EQ(report.findings()[0].where, segment(base));
+  }
 }
 
 TEST(CheckConsumer, StateOfAnotherLife_IsAProblemAndOfALaterReleaseUnchecked) {

@@ -179,6 +179,7 @@ struct Ingress::Impl {
   std::deque<SegmentInfo> sealed;
   std::uint64_t sealed_bytes = 0;
   SegmentInfo active;
+  std::vector<OriginId> origins;  // of the segments that opening found
   Sequence checkpoint{1};
   Sequence stored{1};  // durable checkpoint
   Sequence durable_end{1};
@@ -482,6 +483,7 @@ void Ingress::Impl::opened(Opened files) {
                    {"file", found.cut->path}, {"from_byte", found.cut->at},
                    {"bytes", found.cut->bytes}, {"first_sequence", found.cut->first_lost});
   }
+  origins = found.origins;
   sealed.assign(found.segments.begin(), found.segments.end());
   sealed_bytes = 0;
   for (const SegmentInfo& segment : sealed) sealed_bytes += segment.bytes;
@@ -633,6 +635,14 @@ Task<Result<void>> Ingress::close() {
 }
 
 bool Ingress::is_open() const { return impl_->was_opened; }
+HandedOver Ingress::handed_over() const {
+  HandedOver out;
+  out.origins = impl_->origins;
+  if (impl_->was_opened) out.origins.push_back(impl_->active.origin);
+  out.below = impl_->checkpoint;
+  return out;
+}
+
 Sequence Ingress::checkpoint() const { return impl_->checkpoint; }
 Sequence Ingress::durable_end() const { return impl_->durable_end; }
 Event& Ingress::changed() { return impl_->changed; }

@@ -8,6 +8,7 @@
 //
 // Errors of the disk (README.md has the table): a failed write or a full disk refuses with
 // `unavailable` until it passes; a failed sync ends the process with kExitSyncFailed.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,6 +60,20 @@ struct Stats {
   std::uint64_t checkpoint_failures = 0;
 };
 
+// Records of these origins, below that sequence, were settled: committed by their partition or by
+// another of the topic, or discarded with it.
+struct HandedOver {
+  std::vector<OriginId> origins;
+  Sequence below{0};
+  bool covers(OriginId origin, Sequence sequence) const {
+    return sequence < below && std::find(origins.begin(), origins.end(), origin) != origins.end();
+  }
+};
+
+// Whether a WAL lies in `directory`: a segment or a checkpoint. An absent directory holds none.
+// Blocking.
+Result<bool> has_wal(FileSystem& fs, const std::string& directory);
+
 class Ingress {
  public:
   Ingress(Env& env, Options options);
@@ -87,6 +102,9 @@ class Ingress {
 
   Stats stats() const;
   bool is_open() const;  // the WAL was opened (it may be refusing right now)
+
+  // Of what records this node knows that they were handed over.
+  HandedOver handed_over() const;
 
   // ---- for the dispatcher: dispatch::RecordSource has the contract ---------------------------
   Sequence checkpoint() const;

@@ -1,6 +1,7 @@
 // Recovery: what a WAL directory holds (reading only), and making what is kept durable.
 #include <algorithm>
 
+#include "internal/ingress/ingress.h"
 #include "internal/ingress/wal.h"
 #include "pkg/base/text.h"
 #include "pkg/base/two_slot.h"
@@ -132,6 +133,7 @@ class Inspector {
                          ", before record ", named.first, ") is damaged"));
     }
     const SegmentHeader& header = scan.header.header;
+    out_.origins.push_back(header.origin);
     if (header.first != named.first) {
       return damaged(directory_, cat(named.name, " says in its header that it begins with record ",
                                      header.first));
@@ -230,6 +232,15 @@ class Inspector {
 
 std::string segment_path(const std::string& directory, Sequence first) {
   return join_path(directory, segment_name(first));
+}
+
+Result<bool> has_wal(FileSystem& fs, const std::string& directory) {
+  auto names = fs.list(directory);
+  if (!names && names.error().code() == Errc::not_found) return false;
+  if (!names) return names.error();
+  return std::any_of(names.value().begin(), names.value().end(), [](const std::string& name) {
+    return name == kCheckpointName || parse_segment_name(name);
+  });
 }
 
 Result<Inspection> inspect_wal(FileSystem& fs, const std::string& directory) {

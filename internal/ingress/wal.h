@@ -50,6 +50,7 @@ struct Inspection {
     std::uint64_t bytes = 0;  // up to the last byte that is not zero
     Sequence first_lost{0};   // never acknowledged
   };
+  std::vector<OriginId> origins;       // of all segments that were read
   std::vector<SegmentInfo> segments;   // with records at or above the checkpoint, oldest first
   std::vector<Sequence> handed_over;   // names of segments wholly below the checkpoint
   std::optional<Sequence> empty;       // name of a last segment without any record

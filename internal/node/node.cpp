@@ -31,6 +31,7 @@ struct Node::Impl {
   }
 
   Task<Result<void>> start();
+  Task<Result<void>> look_for_wal(std::string directory);
   Task<Result<void>> open_metastore();
   struct FoundDirectory {
     Disk disk;
@@ -144,6 +145,30 @@ Task<Result<void>> Node::reload() {
   co_return co_await impl_->security->reload();
 }
 
+// Every record of a partition came through the WAL, and a WAL is never without a file once it was
+// opened: one that is gone beside used partitions took with it what was accepted and not yet handed
+// over. Nothing is made worse by going on, so the node says it and starts.
+Task<Result<void>> Node::Impl::look_for_wal(std::string directory) {
+  bool used = false;
+  metastore->view()->topics.for_each([&](const auto& row) {
+    for (const Assignment& a : row->assignments) {
+      used = used || (a.used && a.owner_node == data->identity().node_id);
+    }
+  });
+  if (!used) co_return ok();
+  auto look = [&fs = env.fs, directory]() { return ingress::has_wal(fs, directory); };
+  auto there = co_await blocking(env, "look for the ingress WAL", std::move(look));
+  // What keeps it from being read is said by opening it.
+  if (there && !there.value()) {
+    NARAD_LOG_ERROR(
+        env.log,
+        "the ingress WAL is missing beside partitions that hold data: messages that were "
+        "accepted and not yet handed over are lost; is the right disk mounted?",
+        {"directory", directory});
+  }
+  co_return ok();
+}
+
 Task<Result<void>> Node::Impl::start() {
   Endpoint at;
   if (options.serve_http) {
@@ -180,6 +205,9 @@ Task<Result<void>> Node::Impl::start() {
   partition_options.idle_close = std::chrono::milliseconds(config.storage.idle_log_eviction_ms);
   partition_options.read_ahead_bytes = options.read_ahead_bytes;
   partition_options.cache_bytes = options.cache_bytes;
+  partition_options.handed_over = [this](OriginId origin, Sequence sequence) {
+    return ingress && ingress->handed_over().covers(origin, sequence);
+  };
   partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
   if (metastore->caught_up()) {
     if (auto swept = co_await sweep_directories(); !swept) {
@@ -195,6 +223,7 @@ Task<Result<void>> Node::Impl::start() {
   ingress_options.directory = data->ingress_path();
   ingress_options.max_backlog_bytes = config.ingress.max_backlog_bytes;
   ingress_options.refusal_retry = config.timing.ingress_retry;
+  NARAD_CO_TRY(co_await look_for_wal(ingress_options.directory));
   ingress = std::make_unique<ingress::Ingress>(env, std::move(ingress_options));
   if (auto started = co_await ingress->start(); !started) {
     const Error error = started.error();

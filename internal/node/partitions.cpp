@@ -191,14 +191,30 @@ Task<Result<std::shared_ptr<OpenPartition>>> Partitions::open_files(
                    {"topic", id.topic}, {"path", aside});
   }
 
+  auto acked = [&fs = env_.fs, directory = opened->directory, identity = row.incarnation.value()] {
+    return delivery::acked_end(fs, directory, identity);
+  };
+  auto durable_below = co_await blocking(env_, "consumer state", std::move(acked));
+  if (!durable_below) co_return durable_below.error().with_context(to_string(id));
+
   PartitionOptions options;
+  options.durable_below = durable_below.value();
+  options.handed_over = options_.handed_over;
   options.directory = opened->directory;
   options.name = id;
   options.incarnation = row.incarnation;
   options.create_if_missing = !row.used;
   options.knobs = options_.log;
   options.cache = cache_;
-  NARAD_CO_TRY(opened->log, co_await Partition::open(env_, std::move(options)));
+  auto log = co_await Partition::open(env_, std::move(options));
+  if (!log) {
+    const Error error = log.error();
+    // The files of a used partition are gone or are another log's: they may come back.
+    const bool missing = error.code() == Errc::not_found || error.code() == Errc::data_loss;
+    if (missing) co_return Error(Errc::unavailable, cat("data_missing: ", error.text()));
+    co_return error;
+  }
+  opened->log = std::move(log).value();
 
   delivery::DeliveryConfig config;
   config.partition = id;

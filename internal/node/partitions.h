@@ -56,6 +56,7 @@ struct PartitionsOptions {
   Nanos idle_close{0};                         // 0: never
   std::uint64_t read_ahead_bytes = 64u << 20;  // of all deliveries together
   std::size_t cache_bytes = 128u << 20;        // of recent records, of all partitions together
+  std::function<bool(OriginId, Sequence)> handed_over;  // PartitionOptions::handed_over
 };
 
 enum class OpenFor : std::uint8_t {

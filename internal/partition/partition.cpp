@@ -51,9 +51,34 @@ void log_open_report(Env& env, const PartitionOptions& options, const seglog::Se
                    {"partition", name}, {"hwm", log.hwm()});
   }
   if (report.cut_bytes > 0) {
-    NARAD_LOG_WARN(env.log, "cut off a commit whose sync never completed (kept as .cut)",
-                   {"partition", name}, {"byte", report.cut_at}, {"bytes", report.cut_bytes},
-                   {"offset", report.cut_from});
+    bool handed_over = false;
+    for (const seglog::OriginMark& mark : report.cut_origins) {
+      handed_over |= options.handed_over && options.handed_over(mark.origin, mark.last);
+    }
+    if (handed_over) {
+      NARAD_LOG_ERROR(env.log,
+                      "cut off damaged records that the ingress WAL had handed over: unless they "
+                      "went to another partition they are lost (kept as .cut)",
+                      {"partition", name}, {"byte", report.cut_at}, {"bytes", report.cut_bytes},
+                      {"offset", report.cut_from}, {"directory", options.directory});
+    } else {
+      NARAD_LOG_WARN(env.log, "cut off a commit whose sync never completed (kept as .cut)",
+                     {"partition", name}, {"byte", report.cut_at}, {"bytes", report.cut_bytes},
+                     {"offset", report.cut_from});
+    }
+  }
+  for (const std::string& stray : report.strays) {
+    NARAD_LOG_ERROR(env.log,
+                    "set aside a file that was named like a segment but is none; it would have "
+                    "hidden the records behind its name",
+                    {"partition", name}, {"file", stray});
+  }
+  if (report.ended_below) {
+    NARAD_LOG_ERROR(env.log,
+                    "the log ends before records that consumers have acked: they were committed, "
+                    "and the disk has lost them; their offsets are not given again",
+                    {"partition", name}, {"acked_below", *report.ended_below},
+                    {"directory", options.directory});
   }
   for (const seglog::LostRange& lost : report.lost) {
     NARAD_LOG_ERROR(env.log, "records are lost: their bytes are damaged or missing",
@@ -91,6 +116,7 @@ Task<Result<std::shared_ptr<Partition>>> Partition::open(Env& env, PartitionOpti
   log_options.directory = options.directory;
   log_options.knobs = options.knobs;
   log_options.create_if_missing = options.create_if_missing;
+  log_options.durable_below = options.durable_below;
   const std::uint64_t drawn = env.random.next();
   log_options.fresh_id = LogId(drawn == 0 ? 1 : drawn);
   auto job = [fs = &env.fs, log_options]() -> Result<std::unique_ptr<seglog::SegmentedLog>> {

@@ -46,6 +46,11 @@ struct PartitionOptions {
   Incarnation incarnation{0};  // the life of the topic that the directory belongs to
   seglog::Knobs knobs;
   bool create_if_missing = false;
+  // Records below it were committed once (seglog/log.h).
+  Offset durable_below{0};
+  // Whether the sender of these records was told that they are committed (or that another partition
+  // has them): a cut of such records is no ordinary picture after a crash. Empty: nothing is known.
+  std::function<bool(OriginId, Sequence)> handed_over;
   std::shared_ptr<CommitGate> gate;       // null: always open
   std::shared_ptr<CacheBudget> cache;     // null: a budget of its own, of tail_bytes_max
   std::size_t tail_bytes_max = 4u << 20;  // recent records kept in memory

@@ -118,6 +118,28 @@ class PartitionTest : public ::testing::Test {
   PartitionOptions options = partition_options();
 };
 
+// The sender was told that these records are committed: their cut is no ordinary picture.
+TEST_F(PartitionTest, LastCommitDamagedThoughHandedOver_IsAnErrorInTheLog) {
+  open();
+  ASSERT_TRUE(commit(batch(1, 1, 2)));
+  for (const bool handed_over : {false, true}) {
+    ASSERT_TRUE(commit(batch(1, 3, 4)));
+    const std::uint64_t end = partition->view()->active.bytes;
+    crash(sim::Machine::Kill::power_cut);
+    ASSERT_TRUE(
+        disk.corrupt("/data/p00003/" + seglog::segment_name(Offset(0)), end - 3, std::byte{1}));
+    options.handed_over = [handed_over](OriginId origin, Sequence last) {
+      return handed_over && origin == OriginId(1) && last == Sequence(4);
+    };
+    open();
+    EXPECT_EQ(partition->hwm(), Offset(2));
+    const std::size_t errors = solo.machine.log().count(
+        "cut off damaged records that the ingress WAL had handed over: unless they went to another "
+        "partition they are lost (kept as .cut)");
+    EXPECT_EQ(errors, handed_over ? 1u : 0u);
+  }
+}
+
 TEST_F(PartitionTest, NotThereAndNotToBeCreated_Opened_IsNotFound) {
   options.create_if_missing = false;
   auto opened = run(Partition::open(env, options));

@@ -66,8 +66,14 @@ struct OpenReport {
   std::vector<LostRange> lost;  // in the former active segment
   std::uint64_t cut_bytes = 0;  // set aside, never acknowledged
   std::uint64_t cut_at = 0;
-  Offset cut_from{0};        // first offset of the cut
-  bool hwm_missing = false;  // the `hwm` file was missing or unreadable
+  Offset cut_from{0};                   // first offset of the cut
+  bool hwm_missing = false;             // the `hwm` file was missing or unreadable
+  std::vector<OriginMark> cut_origins;  // RecoveryPlan::cut_origins
+  // Records below it had been committed (OpenOptions::durable_below), and the log ended before:
+  // what is missing is in `lost`.
+  std::optional<Offset> ended_below;
+  // Files named like segments that were none; they bear this name now, and nothing of them is read.
+  std::vector<std::string> strays;
 };
 
 struct LogStats {
@@ -103,6 +109,9 @@ class SegmentedLog {
     Knobs knobs;
     bool create_if_missing = false;
     LogId fresh_id{0};  // random; becomes the log id if the log is created
+    // Records below it are known to have been committed (consumers have acked them, say): what is
+    // missing there is lost, and no offset below it is ever given again.
+    Offset durable_below{0};
   };
   // Errors: not_found (no log there and create_if_missing is false); unavailable (disk full or
   // failing: try again; or a newer release wrote it); data_loss (the log cannot be told from its

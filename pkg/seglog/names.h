@@ -12,6 +12,7 @@ inline constexpr std::string_view kHwmName = "hwm";
 inline constexpr std::string_view kSegmentSuffix = ".log";  // frames
 inline constexpr std::string_view kSumSuffix = ".sum";      // digests of a sealed segment's blocks
 inline constexpr std::string_view kCutSuffix = ".cut";      // what recovery cut off, kept aside
+inline constexpr std::string_view kStraySuffix = ".stray";  // behind ".log": it was no segment
 inline constexpr std::string_view kFreshSuffix = ".fresh";  // a copy or new segment being written
 
 // "00000000000000000042" + suffix.

@@ -14,7 +14,8 @@ namespace narad::seglog {
 namespace {
 
 constexpr std::size_t kScanWindow = 256u << 10;
-// The largest control frame there can be.
+// The smallest and the largest control frame there can be.
+constexpr std::size_t kControlBytesMin = kHeaderBytes + 12;
 constexpr std::size_t kControlBytesMax = kHeaderBytes + 12 + 24 * kOriginsMax;
 
 Result<ControlCheck> read_control(FileSystem& fs, const std::string& path) {
@@ -38,6 +39,7 @@ class SegmentedLog::Opener {
       NARAD_TRY(create());
     } else {
       NARAD_TRY(identify());
+      NARAD_TRY(set_strays_aside());
       NARAD_TRY(tidy());
       NARAD_TRY(recover());
     }
@@ -145,6 +147,56 @@ class SegmentedLog::Opener {
     return ok();
   }
 
+  // A segment gets its name with an intact control frame in it, once the one before has taken its
+  // last frame. So a file without one, where the segment before goes on past its base, is no part
+  // of this log, and would hide good records: it is set aside. (Of files in the middle only those
+  // too short for a control frame are looked at: an open does not read them all.)
+  Result<void> set_strays_aside() {
+    for (std::size_t i = 1; i < segments_.size();) {
+      NARAD_TRY(bool stray, is_stray(i));
+      if (!stray) {
+        ++i;
+        continue;
+      }
+      const std::string path = path_of(segments_[i].base);
+      NARAD_TRY(std::string aside, free_name(cat(path, kStraySuffix)));
+      NARAD_TRY(fs_.rename(path, aside));
+      NARAD_TRY(fs_.sync_dir(log_->directory_));
+      log_->open_report_.strays.push_back(aside);
+      segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(i));
+      segments_[i - 1].end = i < segments_.size() ? segments_[i].base : Offset(0);
+    }
+    return ok();
+  }
+
+  Result<bool> is_stray(std::size_t i) {
+    const SegmentInfo& segment = segments_[i];
+    const bool last = i + 1 == segments_.size();
+    if (!last && segment.bytes >= kControlBytesMin) return false;
+    NARAD_TRY(ControlCheck check, read_control(fs_, path_of(segment.base)));
+    if (check.status == HeaderStatus::good && check.control.log == log_->id_) return false;
+    SegmentInfo before = segments_[i - 1];
+    before.end = kNoOffset;
+    NARAD_TRY(auto file, fs_.open(path_of(before.base), OpenMode::read));
+    FileSource source(*file, kScanWindow, before.bytes);
+    SegmentScanner scanner(source, scan_options(before, segment.base));
+    while (true) {
+      NARAD_TRY(bool more, scanner.next());
+      if (!more) return false;
+      const ScanItem& item = scanner.item();
+      if (item.kind == ScanItem::Kind::frame && item.to > segment.base) return true;
+    }
+  }
+
+  Result<std::string> free_name(const std::string& wanted) {
+    for (int n = 0;; ++n) {
+      std::string name = n == 0 ? wanted : cat(wanted, '.', n);
+      auto stat = fs_.stat(name);
+      if (!stat && stat.error().code() == Errc::not_found) return name;
+      if (!stat) return stat.error();
+    }
+  }
+
   Result<void> tidy() {
     for (const std::string& name : leftovers_) {
       // Proof: such a file never got its final name, so nothing refers to it and the file that it
@@ -222,11 +274,14 @@ class SegmentedLog::Opener {
     active.end = kNoOffset;
     // What lies in sealed segments was synced before the active one began.
     persisted_ = std::max(hwm_ ? hwm_->hwm : Offset(0), active.base);
+    const Offset known = persisted_;
+    persisted_ = std::max(persisted_, options_.durable_below);
     NARAD_TRY(log_->file_, fs_.open(path_of(active.base), OpenMode::read_write));
     NARAD_TRY(bool trusted, recover_clean());
     if (!trusted) {
       NARAD_TRY(recover_unclean());
     }
+    if (persisted_ > known && end_ < persisted_) log_->open_report_.ended_below = persisted_;
     return ok();
   }
 
@@ -237,6 +292,7 @@ class SegmentedLog::Opener {
     NARAD_TRY(RecoveryPlan plan, scan_active(*log_->file_, persisted_));
     if (plan.damaged || plan.cut_at || plan.hwm != persisted_) return false;
     NARAD_ASSERT(plan.keep_bytes == segments_.back().bytes);
+    end_ = plan.end;
     adopt(plan);
     activate(segments_.back(), plan);
     log_->clean_on_disk_ = true;
@@ -248,6 +304,7 @@ class SegmentedLog::Opener {
   Result<void> recover_unclean() {
     SegmentInfo active = segments_.back();
     NARAD_TRY(RecoveryPlan plan, scan_active(*log_->file_, Offset(0)));
+    end_ = plan.end;
     adopt(plan);
     OpenReport& report = log_->open_report_;
     report.lost = plan.holes;
@@ -256,6 +313,7 @@ class SegmentedLog::Opener {
       report.cut_at = *plan.cut_at;
       report.cut_bytes = active.bytes - *plan.cut_at;
       report.cut_from = plan.hwm;
+      report.cut_origins = plan.cut_origins;
       // Kept aside before it goes. An older cut of this segment may be replaced: cuts hold nothing
       // but syncs that never completed, so nobody was ever told of what is in them.
       NARAD_TRY(copy_fresh(fs_, *log_->file_, *plan.cut_at, active.bytes, fresh,
@@ -312,6 +370,7 @@ class SegmentedLog::Opener {
   std::optional<HwmValue> hwm_;
   bool hwm_file_ = false;
   Offset persisted_{0};
+  Offset end_{0};  // of the last intact frame that is kept
 };
 
 Result<std::unique_ptr<SegmentedLog>> SegmentedLog::open(FileSystem& fs, OpenOptions options) {

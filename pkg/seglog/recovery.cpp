@@ -21,9 +21,11 @@ Result<void> Recovery::feed(const ScanItem& item, LogId log) {
       before_ = now_;
       cut_at_ = item.at;
     }
+    mark_doubtful(item);
     keep_damage(item);
     return ok();
   }
+  mark_doubtful(item);
   if (item.header.is_control()) {
     NARAD_ASSERT(item.verified);
     NARAD_TRY(std::vector<OriginEntry> origins, decode_control_payload(item.stored, log));
@@ -36,8 +38,23 @@ Result<void> Recovery::feed(const ScanItem& item, LogId log) {
   now_.frames_end = item.at + item.bytes;
   now_.end = item.to;
   // All before it had been synced when it was written: the damage behind us is no torn sync.
-  if (item.header.is_sync_head()) before_.reset();
+  if (item.header.is_sync_head()) {
+    before_.reset();
+    doubtful_.clear();
+  }
   return ok();
+}
+
+void Recovery::mark_doubtful(const ScanItem& item) {
+  const FrameHeader& h = item.header;
+  if (!before_ || !item.has_header || h.is_control() || h.is_rerouted()) return;
+  if (h.origin == OriginId(0)) return;
+  for (OriginMark& mark : doubtful_) {
+    if (mark.origin != h.origin) continue;
+    mark.last = std::max(mark.last, h.last_sequence);
+    return;
+  }
+  doubtful_.push_back({h.origin, h.last_sequence});
 }
 
 void Recovery::keep_damage(const ScanItem& item) {
@@ -57,6 +74,7 @@ RecoveryPlan Recovery::finish(std::uint64_t file_bytes) {
     now_ = std::move(*before_);
     before_.reset();
     plan.cut_at = cut_at_;
+    plan.cut_origins = std::move(doubtful_);
   }
   plan.keep_bytes = plan.cut_at ? *plan.cut_at : file_bytes;
   plan.end = now_.end;

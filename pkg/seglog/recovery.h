@@ -4,7 +4,8 @@
 //
 // Feed every item of a scan with verify_from = the persisted watermark (or 0 to judge all), then
 // finish(). Rules:
-//   - damage below the persisted watermark, or followed by an intact sync-head frame, was durable
+//   - damage below the persisted watermark (or below what else proves records to have been
+//     committed: OpenOptions::durable_below), or followed by an intact sync-head frame, was durable
 //     once: it stays where it is and its offsets are reported lost (a hole);
 //   - any other damage is a sync that never completed: the log is cut at its first byte;
 //   - the watermark becomes max(persisted, end of the last intact frame kept);
@@ -23,6 +24,13 @@ struct LostRange {
   friend bool operator==(const LostRange&, const LostRange&) = default;
 };
 
+// The highest sequence of an origin that some frame names.
+struct OriginMark {
+  OriginId origin{0};
+  Sequence last{0};
+  friend bool operator==(const OriginMark&, const OriginMark&) = default;
+};
+
 struct RecoveryPlan {
   std::uint64_t keep_bytes = 0;         // what a fresh copy holds, and the segment from now on
   std::optional<std::uint64_t> cut_at;  // bytes from here on are set aside
@@ -34,6 +42,9 @@ struct RecoveryPlan {
   OriginTable table;
   UnixMillis last_commit{0};
   bool saw_records = false;  // of intact frames kept
+  // What frames in the cut say they hold (headers that verify; rerouted ones left out): if the
+  // sender knows that it was told of them, the cut is a loss.
+  std::vector<OriginMark> cut_origins;
 };
 
 class Recovery {
@@ -57,12 +68,14 @@ class Recovery {
     bool saw_records = false;
   };
   void keep_damage(const ScanItem& item);
+  void mark_doubtful(const ScanItem& item);
 
   Offset persisted_;
   State now_;
   // Set while there is damage that may turn out to be a sync that never completed.
   std::optional<State> before_;
   std::uint64_t cut_at_ = 0;
+  std::vector<OriginMark> doubtful_;  // of the frames since
 };
 
 }  // namespace narad::seglog

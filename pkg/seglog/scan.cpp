@@ -45,19 +45,20 @@ Result<bool> SegmentScanner::next() {
 
 Result<bool> SegmentScanner::frame_at(const FrameHeader& header) {
   const std::uint64_t total = header.frame_bytes();
-  if (total > options_.bytes - at_) return damage(options_.bytes, header.end(), true);
+  if (total > options_.bytes - at_) return damage(options_.bytes, header.end(), true, &header);
   ByteView stored;
   const bool verify = header.end() > options_.verify_from || header.is_control();
   if (verify) {
     NARAD_TRY(ByteView view, source_.at(at_, static_cast<std::size_t>(total), true));
-    if (view.size() < total) return damage(options_.bytes, header.end(), true);
+    if (view.size() < total) return damage(options_.bytes, header.end(), true, &header);
     stored = view.subspan(kHeaderBytes, header.stored_bytes);
     if (!payload_verifies(header, stored, options_.log)) {
-      return damage(at_ + total, header.end(), false);
+      return damage(at_ + total, header.end(), false, &header);
     }
   }
   item_ = ScanItem{};
   item_.kind = ScanItem::Kind::frame;
+  item_.has_header = true;
   item_.at = at_;
   item_.bytes = total;
   item_.from = header.base;
@@ -72,9 +73,14 @@ Result<bool> SegmentScanner::frame_at(const FrameHeader& header) {
 
 // The bytes up to `to_at` are no frames; at the end of the segment nobody knows what they were,
 // except that the segment ends at `end`.
-Result<bool> SegmentScanner::damage(std::uint64_t to_at, Offset to, bool at_end) {
+Result<bool> SegmentScanner::damage(std::uint64_t to_at, Offset to, bool at_end,
+                                    const FrameHeader* header) {
   item_ = ScanItem{};
   item_.kind = ScanItem::Kind::damage;
+  if (header != nullptr) {
+    item_.header = *header;
+    item_.has_header = true;
+  }
   item_.at = at_;
   item_.bytes = to_at - at_;
   item_.from = expected_;

@@ -59,8 +59,9 @@ struct ScanItem {
   // Damage that reaches the end of the segment while ScanOptions::end is unknown: how many offsets
   // are lost cannot be told (`to` is a lower bound).
   bool open_ended = false;
-  // Of a frame.
+  // Of a frame; of damage if `has_header`: the header verifies, the payload does not.
   FrameHeader header;
+  bool has_header = false;
   bool verified = false;
   ByteView stored;  // the payload, if verified; valid until next()
 };
@@ -80,7 +81,8 @@ class SegmentScanner {
 
  private:
   Result<bool> frame_at(const FrameHeader& header);
-  Result<bool> damage(std::uint64_t to_at, Offset to, bool open_ended);
+  Result<bool> damage(std::uint64_t to_at, Offset to, bool open_ended,
+                      const FrameHeader* header = nullptr);
   Result<bool> resynchronise();
   Result<bool> finish();
   Error unsupported(std::uint64_t at) const;

@@ -128,4 +128,52 @@ inline std::string file_path(Offset base, std::string_view suffix = kSegmentSuff
   return join_path(kDir, log_file_name(base, suffix));
 }
 
+// Segments of a few frames.
+inline Knobs small() {
+  Knobs knobs;
+  knobs.segment_bytes = 2048;
+  knobs.frame_raw_bytes = 300;
+  return knobs;
+}
+
+inline std::unique_ptr<SegmentedLog> open_log(sim::SimFs& fs, Knobs knobs = {}) {
+  auto log = SegmentedLog::open(fs, options(knobs));
+  if (!log) {
+    ADD_FAILURE() << log.error().text();
+    std::abort();
+  }
+  log.value()->check_invariants();
+  return std::move(log.value());
+}
+
+inline void expect_content(sim::SimFs& fs, const SegmentedLog& log,
+                           const std::vector<Rec>& expected, std::uint64_t from = 0) {
+  auto content = read_all(fs, *log.view(), Offset(from));
+  ASSERT_TRUE(content) << content.error().text();
+  EXPECT_TRUE(content.value().lost.empty()) << dump(content.value().lost);
+  ASSERT_EQ(log.hwm(), Offset(expected.size()));
+  ASSERT_EQ(content.value().records.size(), expected.size() - from);
+  for (std::uint64_t i = from; i < expected.size(); ++i) {
+    EXPECT_EQ(content.value().records[i].first, expected[i].key);
+    EXPECT_EQ(content.value().records[i].second, expected[i].payload);
+  }
+}
+
+// Appends batches of one origin until the log has `segments` segments; answers what is in it.
+inline std::vector<Rec> fill(SegmentedLog& log, std::size_t segments) {
+  std::vector<Rec> all;
+  std::uint64_t next = 1;
+  while (log.view()->segments() < segments) {
+    const auto batch = recs(1, next, next + 4);
+    next += 5;
+    auto r = append(log, batch);
+    if (!r) {
+      ADD_FAILURE() << r.error().text();
+      break;
+    }
+    all.insert(all.end(), batch.begin(), batch.end());
+  }
+  return all;
+}
+
 }  // namespace narad::seglog::testing
