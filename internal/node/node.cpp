@@ -100,17 +100,13 @@ namespace {
 constexpr Nanos kBarrierDeadline = std::chrono::seconds(5);
 constexpr Nanos kSweepRetry = std::chrono::seconds(1);
 
-// Until users exist only this machine may talk to the broker, unless that was turned off
-// explicitly.
-Result<Endpoint> http_endpoint(const Config& config) {
+// Served to whoever reaches it, unless security is off: then it is said once, aloud.
+Result<Endpoint> http_endpoint(Env& env, const Config& config) {
   NARAD_TRY(Endpoint at, parse_endpoint(config.http.addr));
-  const bool open = config.security.enabled_given && !config.security.enabled;
-  if (!is_loopback(at) && !open) {
-    return Error(Errc::invalid_argument,
-                 cat("http.addr ", config.http.addr,
-                     " would serve other machines without users and "
-                     "passwords. Listen on 127.0.0.1, or give security.enabled=false "
-                     "(NARAD_SECURITY_ENABLED=false) if the network itself keeps strangers out."));
+  if (!config.security.enabled && !is_loopback(at)) {
+    NARAD_LOG_WARN(env.log,
+                   "security.enabled=false: whoever reaches this address may do everything",
+                   {"http_addr", config.http.addr});
   }
   return at;
 }
@@ -130,7 +126,7 @@ api::Options api_options(const Config& config) {
 
 security::Options security_options(const Config& config) {
   security::Options options;
-  options.enabled = false;
+  options.enabled = config.security.enabled;
   options.admin_password = config.security.admin_password;
   options.requests_per_second = config.limits.requests_per_second;
   options.bytes_per_second = config.limits.bytes_per_second;
@@ -172,7 +168,7 @@ Task<Result<void>> Node::Impl::look_for_wal(std::string directory) {
 Task<Result<void>> Node::Impl::start() {
   Endpoint at;
   if (options.serve_http) {
-    NARAD_CO_TRY(at, http_endpoint(config));
+    NARAD_CO_TRY(at, http_endpoint(env, config));
   }
   DataDirOptions where;
   where.data_dir = config.storage.data_dir;
@@ -279,6 +275,7 @@ Task<Result<void>> Node::Impl::start() {
   NARAD_LOG_INFO(env.log, "node ready", {"node", data->identity().node_id},
                  {"cluster", to_hex16(data->identity().cluster_id)}, {"data_dir", data->root()},
                  {"listen", server ? to_string(server->local().front()) : std::string("none")},
+                 {"security", config.security.enabled ? "on" : "off"},
                  {"version", options.version});
   co_return ok();
 }

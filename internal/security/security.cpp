@@ -62,7 +62,7 @@ Task<void> Security::stop() {
 Task<void> Security::seed_loop() {
   const bool generated = options_.admin_password.empty();
   const std::string password = generated ? random_password(env_.random) : options_.admin_password;
-  for (bool told = false;; co_await sleep_for(env_, kSeedEvery)) {
+  for (bool told = false;;) {
     const metastore::ViewPtr view = proposer_.view();
     if (!view->users.empty()) {
       if (!has_administrator(*view)) {
@@ -74,7 +74,10 @@ Task<void> Security::seed_loop() {
     }
     // What is missing here may only not have arrived yet; the leader is asked, and the entry itself
     // is refused if there is a user after all.
-    if (!proposer_.leader().is_self || !proposer_.caught_up()) continue;
+    if (!proposer_.leader().is_self || !proposer_.caught_up()) {
+      co_await proposer_.changed().wait_for(kSeedEvery);
+      continue;
+    }
     auto root = co_await seed(password);
     if (root && generated) {
       NARAD_LOG_WARN(env_.log, "first user made; its password is shown this once",
@@ -86,6 +89,7 @@ Task<void> Security::seed_loop() {
       NARAD_LOG_WARN(env_.log, "the first user cannot be made yet; trying again",
                      {"error", root.error()});
     }
+    if (!root) co_await sleep_for(env_, kSeedEvery);
   }
 }
 

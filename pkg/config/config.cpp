@@ -148,7 +148,6 @@ class Schema {
              same_name(std::string_view(s.path).substr(0, path.size()), path);
     });
   }
-  bool given(std::string_view path) { return find(path)->given; }
 
  private:
   Setting& add(std::string_view path, std::string_view env, std::string default_value) {
@@ -484,7 +483,6 @@ Result<Config> load_config(const ConfigInput& input) {
     NARAD_ASSERT(setting != nullptr, path);
     take_text(*setting, value, "flag");
   }
-  config.security.enabled_given = schema.given("security.enabled");
   const bool testing = secret_of("NARAD_TESTING") == "1";
   for (const Setting& setting : schema.all()) {
     if (setting.given && setting.path.starts_with("timing.") && !input.dev && !testing) {

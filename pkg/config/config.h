@@ -23,8 +23,7 @@ struct ClusterPeer {
 // Field comments: meaning where the name does not say it. Defaults are those of the contract.
 struct Config {
   struct Http {
-    // Before users exist the default is loopback (decisions.md, "before users exist").
-    std::string addr = "127.0.0.1:7942";
+    std::string addr = ":7942";
     std::string pprof_addr;  // accepted, ignored, warned about once
     Nanos read_timeout = std::chrono::seconds(10);
     Nanos write_timeout = std::chrono::seconds(30);
@@ -86,9 +85,6 @@ struct Config {
     std::string cluster_tls_key_file;
     std::string cluster_tls_ca_file;
     std::string admin_password;  // NARAD_ADMIN_PASSWORD only
-    // Said explicitly by file, environment or flag (a non-loopback address needs that until users
-    // exist).
-    bool enabled_given = false;
   } security;
   struct Audit {
     std::string file;

@@ -21,10 +21,10 @@ ConfigInput file(std::string text) {
 TEST(Config, NothingGiven_DefaultsHold) {
   auto r = load_config({});
   ASSERT_TRUE(r) << r.error().text();
-  EXPECT_EQ(r.value().http.addr, "127.0.0.1:7942");
+  EXPECT_EQ(r.value().http.addr, ":7942");
   EXPECT_EQ(r.value().topic.default_retention_age_ms, 604'800'000);
   EXPECT_EQ(r.value().http.write_timeout, 30s);
-  EXPECT_FALSE(r.value().security.enabled_given);
+  EXPECT_TRUE(r.value().security.enabled);
 }
 
 TEST(Config, Layers_LaterOneWins) {

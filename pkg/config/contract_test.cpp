@@ -14,7 +14,7 @@ struct Row {
   const char* default_value;
 };
 constexpr Row kRows[] = {
-    {"http.addr", "NARAD_HTTP_ADDR", "127.0.0.1:7942"},
+    {"http.addr", "NARAD_HTTP_ADDR", ":7942"},
     {"http.pprof_addr", "NARAD_HTTP_PPROF_ADDR", ""},
     {"http.read_timeout", "NARAD_HTTP_READ_TIMEOUT", "10s"},
     {"http.write_timeout", "NARAD_HTTP_WRITE_TIMEOUT", "30s"},
@@ -184,7 +184,7 @@ TEST(ConfigContract, Peers_NeedASecretUnlessSecurityIsOff) {
   input.env["NARAD_SECURITY_ENABLED"] = "false";
   const Config config = load_config(input).value();
   EXPECT_EQ(config.cluster.peers[2], (ClusterPeer{"c", "h3:7943"}));
-  EXPECT_TRUE(config.security.enabled_given);
+  EXPECT_FALSE(config.security.enabled);
   input.env["NARAD_CLUSTER_PEERS"] = "a@h1:7944,b@h2:7943,c@h3:7943";
   EXPECT_EQ(load_config(input).error().text(),
             "config: cluster.peers: this node is \"a\" at h1:7944, but cluster.addr is :7943");

@@ -11,7 +11,7 @@ namespace narad::e2e {
 
 struct BrokerOptions {
   std::vector<std::string> args;           // further flags of serve
-  std::map<std::string, std::string> env;  // further environment
+  std::map<std::string, std::string> env;  // further environment; security is off unless it is here
   std::vector<std::string> wrapper;        // for example strace …, in front of the command
 };
 

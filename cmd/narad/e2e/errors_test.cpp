@@ -137,12 +137,6 @@ TEST_F(Errors, MissingConfigFile_IsNamed) {
   expect_says(r, {"absent.json", "No such file"});
 }
 
-TEST_F(Errors, NonLoopbackWithoutUsers_IsRefusedUnlessSaidSo) {
-  auto r = refusal({"serve", "--addr", "0.0.0.0:0", "--data-dir", dir / "data"});
-  EXPECT_EQ(r.code, 1);
-  expect_says(r, {"0.0.0.0:0", "security.enabled=false"});
-}
-
 TEST_F(Errors, DamagedIdentity_IsRefusedAndUntouched) {
   make_data();
   write_text(dir / "data/node.json", "{\"format\":1,");
