@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "internal/metastore/outcome.h"
+#include "internal/metastore/storage.h"
 #include "internal/metastore/topics.h"
 #include "pkg/async/task_group.h"
 #include "pkg/base/text.h"
@@ -250,6 +252,155 @@ TEST(Metastore, HugeCommand_IsRefusedBeforeTheLog) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::too_large);
   EXPECT_EQ(store->view()->applied, RaftIndex(1));
+  world.run(store->close());
+}
+
+TEST(Metastore, OneProposalAfterTheOther_CostsAboutOneSyncEach) {
+  World world;
+  auto store = open(world);
+  ASSERT_TRUE(world.run(store->propose(registration())));
+  const auto before = world.disk.calls(sim::FsCall::sync);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(world.run(store->propose(registration())));
+  const auto syncs = world.disk.calls(sim::FsCall::sync) - before;
+  EXPECT_GE(syncs, 50u) << "each is durable when it answers";
+  EXPECT_LE(syncs, 56u);
+  world.run(store->close());
+}
+
+TEST(Metastore, Alone_LeadsIsCaughtUpAndAnswersBarriersAtOnce) {
+  World world;
+  auto store = open(world);
+  ASSERT_TRUE(world.run(store->propose(registration())));
+  world.settle();
+  EXPECT_TRUE(store->caught_up());
+  auto index = world.run(store->barrier(std::chrono::seconds(1)));
+  ASSERT_TRUE(index) << index.error().text();
+  EXPECT_EQ(index.value(), store->view()->applied);
+  const raftnode::Status status = store->raft_status();
+  EXPECT_EQ(status.standing, raft::Standing::voter);
+  EXPECT_TRUE(status.leads_own_term);
+  EXPECT_EQ(status.leader_node, "n1");
+  // Nothing lapses, and nothing ticks: an idle node sleeps.
+  const auto handlers = world.solo.sim.handlers();
+  world.solo.sim.run_for(std::chrono::minutes(10));
+  EXPECT_TRUE(store->caught_up());
+  EXPECT_LE(world.solo.sim.handlers() - handlers, 10u);
+  world.run(store->close());
+}
+
+std::size_t snapshots_in(sim::SimFs& disk) {
+  const auto names = disk.list(kDirectory).value();
+  return static_cast<std::size_t>(std::count_if(
+      names.begin(), names.end(), [](const auto& n) { return n.starts_with("snapshot."); }));
+}
+
+TEST(Metastore, LongLog_IsCompactedAndTheRestartShowsTheSame) {
+  World world;
+  MetastoreOptions options = alone();
+  options.raft.snapshot_entries = 20;
+  options.raft.keep_entries = 5;
+  auto opened = world.run(Metastore::open(world.env, kDirectory, options));
+  ASSERT_TRUE(opened);
+  for (int i = 0; i < 100; ++i) {
+    RegisterMember m{cat("n", i % 7), "h:1", "c:1", "b", {"d1"}, UnixMillis(i)};
+    ASSERT_TRUE(world.run(opened.value()->propose(m)));
+  }
+  world.settle();
+  const std::uint64_t sum = digest(*opened.value()->view());
+  EXPECT_EQ(snapshots_in(world.disk), 1u);
+  world.run(opened.value()->close());
+  auto storage = open_storage(world.disk, kDirectory, {"n1", raft::ReplicaId(1), true});
+  ASSERT_TRUE(storage) << storage.error().text();
+  EXPECT_LE(storage.value().start.entries.size(), 40u);
+  EXPECT_GT(storage.value().start.snapshot.index, RaftIndex(60));
+  EXPECT_EQ(digest(storage.value().state), sum);
+  ASSERT_TRUE(close_storage(storage.value()));
+  auto store = open(world);
+  EXPECT_EQ(store->view()->members.size(), 7u);
+  world.run(store->close());
+}
+
+TEST(Metastore, WaitingForAGroup_RefusesUntilFoundedAndCannotBeFoundedTwice) {
+  World world;
+  MetastoreOptions options = alone();
+  options.found_alone = false;
+  auto opened = world.run(Metastore::open(world.env, kDirectory, options));
+  ASSERT_TRUE(opened) << opened.error().text();
+  Metastore& store = *opened.value();
+  EXPECT_TRUE(store.empty());
+  EXPECT_FALSE(store.caught_up());
+  EXPECT_EQ(store.leader().node, "");
+  auto refused = world.run(store.propose(registration()));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::unavailable);
+  EXPECT_NE(refused.error().text().find("no leader of the metadata is known"), std::string::npos);
+  EXPECT_FALSE(world.run(store.barrier(std::chrono::seconds(1))));
+
+  const auto group_of = [](raft::ReplicaId id) {
+    return raft::Configuration::make({{id, "n1", raft::MemberRole::voter}}).value();
+  };
+  auto strange = world.run(store.found(group_of(raft::ReplicaId(5))));
+  ASSERT_FALSE(strange);
+  EXPECT_EQ(strange.error().code(), Errc::invalid_argument);
+  ASSERT_TRUE(world.run(store.found(group_of(store.replica()))));
+  ASSERT_TRUE(world.run(store.propose(registration())));
+  EXPECT_FALSE(store.empty());
+  auto twice = world.run(store.found(group_of(store.replica())));
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().code(), Errc::exists);
+  world.run(store.close());
+  // It belongs to its group for ever.
+  auto again = world.run(Metastore::open(world.env, kDirectory, options));
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again.value()->leader().is_self);
+  EXPECT_TRUE(again.value()->view()->members.contains("n1"));
+  world.run(again.value()->close());
+}
+
+TEST(Metastore, ForwardedProposals_AreServedWhateverTheySay) {
+  World world;
+  auto store = open(world);
+  const auto serve = [&](std::string body) {
+    return decode_outcome(world.run(store->serve_forwarded(body, std::chrono::seconds(1))));
+  };
+  auto done = serve(encode(registration()));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_TRUE(done.value().result.done());
+  EXPECT_EQ(done.value().index, store->view()->applied);
+  auto refused = serve(encode(DeleteTopic{"nothing", Incarnation(1)}));
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused.value().result.code, ResultCode::not_found);
+  const RaftIndex before = store->view()->applied;
+  auto nonsense = serve("what?");
+  ASSERT_TRUE(nonsense);
+  EXPECT_EQ(nonsense.value().result.code, ResultCode::unsupported);
+  auto huge = serve(encode(PutSchema{"t", Incarnation(1), 1, std::string(5 << 20, 'x')}));
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().code(), Errc::too_large);
+  EXPECT_EQ(store->view()->applied, before);
+  world.run(store->close());
+  auto late = serve(encode(registration()));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Errc::unavailable);
+}
+
+TEST(Metastore, FailingDisk_AnswersAtOnceEachTimeAndGoesOnWhenItCan) {
+  World world;
+  auto store = open(world);
+  world.disk.fail_call(sim::FsCall::pwrite, 1, /*persistent=*/true, 28 /* ENOSPC */);
+  for (int i = 0; i < 3; ++i) {
+    const Nanos asked = world.env.clock.mono();
+    auto refused = world.run(store->propose(registration()));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Errc::unavailable) << refused.error().text();
+    EXPECT_LT(world.env.clock.mono() - asked, std::chrono::seconds(1));
+  }
+  EXPECT_NE(store->raft_status().trouble, "");
+  world.disk.clear_failures();
+  world.solo.sim.run_for(std::chrono::seconds(3));
+  EXPECT_EQ(store->raft_status().trouble, "") << "it tries by itself";
+  EXPECT_TRUE(store->leader().is_self);
+  ASSERT_TRUE(world.run(store->propose(registration())));
   world.run(store->close());
 }
 
