@@ -34,11 +34,11 @@ OwnDisk empty_disk(const std::string& node) {
 }
 PeerReport silent(const std::string& id) { return {id, Kind::unreachable, "no route", {}}; }
 PeerReport empty(const std::string& id) {
-  return {id, Kind::answered, "", {id, replica_of(id), 0, {}, ""}};
+  return {id, Kind::answered, "", {id, replica_of(id), 0, {}, "", {}}};
 }
 PeerReport member(const std::string& id, std::uint64_t cluster = kCluster,
                   std::vector<raft::Member> founding = {}) {
-  return {id, Kind::answered, "", {id, replica_of(id), cluster, std::move(founding), "n2"}};
+  return {id, Kind::answered, "", {id, replica_of(id), cluster, std::move(founding), "n2", {}}};
 }
 
 std::string name_of(const Decision& d) {

@@ -33,6 +33,7 @@ wire::WhoAnswer Formation::who() const {
   who.cluster_id = own.cluster_id;
   if (own.cluster_id != 0) who.founding = own.founding;
   who.leader = host_.leader();
+  who.members = host_.addresses();
   return who;
 }
 

@@ -27,6 +27,8 @@ class FormationHost {
   virtual wire::MemberInfo member_info() const = 0;
   virtual std::string leader() const = 0;    // node id; empty: none known
   virtual std::string data_dir() const = 0;  // for people
+  // The members this node knows of.
+  virtual std::vector<wire::MemberAddress> addresses() const = 0;
   // Durable in node.json when it answers. `founding` empty: it joins.
   virtual Task<Result<>> adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) = 0;
   // The Raft store begins with this configuration; durable when it answers. `exists` counts as
@@ -59,6 +61,8 @@ class Formation {
   // cancel it.
   Task<Result<Formed>> run();
   Task<void> stop() { return tasks_.stop(); }
+  // What every configured peer says now; within the probe deadline.
+  Task<std::vector<PeerReport>> look_around();
 
   Standing::Phase phase() const { return phase_; }
   const std::string& detail() const { return detail_; }
@@ -67,7 +71,6 @@ class Formation {
  private:
   struct Probe;
   Task<void> probe(std::size_t index, std::shared_ptr<Probe> round);
-  Task<std::vector<PeerReport>> look_around();
   Task<Result<>> found(Found decision);
   Task<bool> try_join(Join decision);  // true: admitted, or phase_ is removed
   void say(Standing::Phase phase, std::string detail);

@@ -12,6 +12,7 @@ Membership::Membership(Env& env, FormationHost& host, Consensus& consensus, peer
       node_(host.disk().node),
       leadership_(env, options.liveness),
       peers_(rules.peers),
+      configured_(addresses),
       formation_(env, host, caller, std::move(rules), std::move(addresses), options.formation),
       desk_(env, consensus, leadership_, caller, node_, options.desk),
       heartbeater_(
@@ -48,6 +49,39 @@ void Membership::start() {
   controller_.start();
   heartbeater_.start();
   tasks_.spawn("watch leader", watch_leader());
+  if (!peers_.empty()) tasks_.spawn("learn addresses", learn_addresses());
+}
+
+std::optional<Endpoint> Membership::address_of(const std::string& node) const {
+  return cluster::address_of(*consensus_.view(), hints_, configured_, node);
+}
+
+// While the metastore is behind, what it says of addresses may be old, or nothing at all: all nodes
+// may have moved at once, or a newcomer's leader may be none of its configured peers. Then the
+// configured peers are asked who they are and whom they know.
+Task<void> Membership::learn_addresses() {
+  for (;;) {
+    if (!consensus_.caught_up()) {
+      const std::vector<PeerReport> reports = co_await formation_.look_around();
+      const metastore::ViewPtr view = consensus_.view();
+      const std::uint64_t cluster = host_.disk().cluster_id;
+      for (const PeerReport& r : reports) {
+        if (r.kind != PeerReport::Kind::answered || r.who.cluster_id != cluster) continue;
+        for (const wire::MemberAddress& m : r.who.members) {
+          auto at = parse_endpoint(m.cluster_addr);
+          if (at && m.id != node_ && !view->members.contains(m.id)) {
+            hints_.put(*view, m.id, std::move(at.value()));
+          }
+        }
+      }
+      // What was reached itself counts for more.
+      for (const PeerReport& r : reports) {
+        if (r.kind != PeerReport::Kind::answered || r.who.cluster_id != cluster) continue;
+        hints_.put(*view, r.id, configured_.at(r.id));
+      }
+    }
+    co_await sleep_for(env_, options_.formation.every);
+  }
 }
 
 Task<void> Membership::watch_leader() {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "internal/cluster/addresses.h"
 #include "internal/cluster/controller.h"
 #include "internal/cluster/desk.h"
 #include "internal/cluster/formation.h"
@@ -42,6 +43,9 @@ class Membership {
   Task<bool> hand_over();
   Task<void> stop();
 
+  // Where that node listens for others, for peer::AddressBook.
+  std::optional<Endpoint> address_of(const std::string& node) const;
+
   // Why this node is not ready as far as membership goes; empty if it is.
   std::vector<std::string> why_not_ready() const;
   Standing standing() const;
@@ -55,6 +59,7 @@ class Membership {
 
  private:
   Task<void> watch_leader();
+  Task<void> learn_addresses();
   std::vector<std::string> others() const;
 
   Env& env_;
@@ -64,6 +69,8 @@ class Membership {
   const std::string node_;
   Leadership leadership_;
   const std::vector<std::string> peers_;
+  const std::map<std::string, Endpoint> configured_;
+  AddressHints hints_;
   Formation formation_;
   Desk desk_;
   Heartbeater heartbeater_;

@@ -180,6 +180,14 @@ raft::Member read_founder(Fields& outer, json::Value v) {
   return m;
 }
 
+MemberAddress read_address(Fields& outer, json::Value v) {
+  MemberAddress a;
+  Fields f(v);
+  f.text("id", a.id, kIdBytesMax).text("cluster_addr", a.cluster_addr, kAddressBytesMax);
+  if (!f.problem().empty()) outer.fail(cat("members: ", f.problem()));
+  return a;
+}
+
 constexpr std::array kReasons{Refused::not_leader, Refused::unavailable,   Refused::unknown,
                               Refused::replaced,   Refused::other_cluster, Refused::removed,
                               Refused::invalid};
@@ -236,7 +244,11 @@ std::string encode(const WhoAnswer& m) {
     write_id(w, "replica", f.replica.value());
     w.member("role", f.role == raft::MemberRole::voter ? "voter" : "learner").end_object();
   }
-  w.end_array().member("leader", m.leader).end_object();
+  w.end_array().member("leader", m.leader).key("members").begin_array();
+  for (const MemberAddress& a : m.members) {
+    w.begin_object().member("id", a.id).member("cluster_addr", a.cluster_addr).end_object();
+  }
+  w.end_array().end_object();
   return w.take();
 }
 
@@ -296,7 +308,9 @@ Result<WhoAnswer> decode_who_answer(std::string_view body) {
         .id("cluster", m.cluster_id)
         .each("founding", kFoundersMax,
               [&](json::Value v) { m.founding.push_back(read_founder(f, v)); })
-        .text("leader", m.leader, kIdBytesMax);
+        .text("leader", m.leader, kIdBytesMax)
+        .each("members", raft::kMembersMax,
+              [&](json::Value v) { m.members.push_back(read_address(f, v)); });
     if (!f.problem().empty()) return;
     if (m.node.empty()) f.fail("node", "is empty");
     if (m.replica.value() == 0) f.fail("replica", "is 0");

@@ -15,8 +15,15 @@
 
 namespace narad::wire {
 
-inline constexpr std::size_t kMemberMessageBytesMax = 256 << 10;
+inline constexpr std::size_t kMemberMessageBytesMax = 1 << 20;
 inline constexpr std::size_t kFoundersMax = 64;
+
+// Where a node listens for others.
+struct MemberAddress {
+  std::string id;
+  std::string cluster_addr;
+  friend bool operator==(const MemberAddress&, const MemberAddress&) = default;
+};
 
 // The answer to "who are you": what a node with or without a cluster says to anybody who knows the
 // secret. A node that has none yet learns from it whether there is a cluster, and how it began.
@@ -27,6 +34,8 @@ struct WhoAnswer {
   // The configuration this node founded its cluster with; empty if it joined, or has none.
   std::vector<raft::Member> founding;
   std::string leader;  // the leader it knows, or empty
+  // The members it knows: whom a newcomer cannot know from its configuration.
+  std::vector<MemberAddress> members;
   friend bool operator==(const WhoAnswer&, const WhoAnswer&) = default;
 };
 

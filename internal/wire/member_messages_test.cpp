@@ -17,7 +17,8 @@ WhoAnswer founder() {
           0xc1,
           {{raft::ReplicaId(0xabc), "narad-1", raft::MemberRole::voter},
            {raft::ReplicaId(0xdef), "narad-2", raft::MemberRole::learner}},
-          "narad-1"};
+          "narad-1",
+          {{"narad-1", "10.0.0.1:7943"}, {"narad-2", "10.0.0.2:7943"}}};
 }
 JoinRequest join() { return {0xc1, member()}; }
 JoinAnswer admitted() { return {0xc1, "narad-2", RaftIndex(42)}; }
