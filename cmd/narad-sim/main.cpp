@@ -2,6 +2,7 @@
 //
 //   narad-sim --seed 7 [--trace] [--log]   one seed: its plan, what it did, the last steps
 //   narad-sim --seeds 2000 [--from 1]      many; the first failure is shrunk and printed
+//   narad-sim --scenario cluster ...       clusters of three to five nodes in place of one
 //   narad-sim --budget --floors FILE       as many as fit the time budget, on all processors
 //   narad-sim --plan FILE                  a plan from a file instead of one drawn from a seed
 //   --defect NAME plants a bug (--defects lists them).
@@ -37,13 +38,15 @@ struct Arguments {
   std::string plan_file;
   std::string floors;
   bool budget = false, trace = false, echo = false;
+  bool cluster = false;
   simtest::Defect defect = simtest::Defect::none;
 };
 
 [[noreturn]] void usage(const std::string& why) {
   std::fprintf(stderr,
                "narad-sim: %s\n"
-               "usage: narad-sim --seed N [--trace] [--log] [--defect NAME]\n"
+               "usage: narad-sim [--scenario single-node|cluster] and one of\n"
+               "       narad-sim --seed N [--trace] [--log] [--defect NAME]\n"
                "       narad-sim --plan FILE [--trace] [--log] [--defect NAME]\n"
                "       narad-sim --seeds N [--from N] [--defect NAME]\n"
                "       narad-sim --budget --floors FILE\n"
@@ -83,6 +86,12 @@ Arguments parse(int argc, char** argv) {
       a.trace = true;
     } else if (word == "--log") {
       a.echo = true;
+    } else if (word == "--scenario") {
+      const std::string name = value();
+      if (name != simtest::kClusterScenario && name != "single-node") {
+        usage(cat("no scenario is called \"", name, "\": use single-node or cluster"));
+      }
+      a.cluster = name == simtest::kClusterScenario;
     } else if (word == "--defect") {
       const std::string name = value();
       for (const auto& info : simtest::all_defects()) {
@@ -118,6 +127,11 @@ sim::RunOptions options_of(const Arguments& a) {
   return options;
 }
 
+// How plans are drawn from seeds.
+sim::Plan (*plans_of(const Arguments& a))(std::uint64_t) {
+  return a.cluster ? simtest::cluster_plan_of : simtest::plan_of;
+}
+
 sim::Scenario scenario_of(const Arguments& a) {
   return [defect = a.defect](const sim::Plan& plan, const sim::RunWish& wish) {
     return simtest::run(plan, wish, defect).outcome;
@@ -127,7 +141,7 @@ sim::Scenario scenario_of(const Arguments& a) {
 int run_many(const Arguments& a) {
   sim::RunOptions options = options_of(a);
   options.seeds = a.seeds;
-  const sim::Report report = sim::run_seeds(simtest::plan_of, scenario_of(a), options);
+  const sim::Report report = sim::run_seeds(plans_of(a), scenario_of(a), options);
   std::printf("%s", report.text().c_str());
   return report.failures.empty() ? 0 : 1;
 }
@@ -135,7 +149,7 @@ int run_many(const Arguments& a) {
 int run_single(const Arguments& a) {
   sim::Plan plan;
   if (a.plan_file.empty()) {
-    plan = simtest::plan_of(*a.seed);
+    plan = plans_of(a)(*a.seed);
   } else {
     auto parsed = sim::parse_plan(read_text(a.plan_file));
     if (!parsed) usage(parsed.error().text());
@@ -215,7 +229,7 @@ int run_budget(const Arguments& a) {
       // Enough to pass the floor with a margin; by hand (no floor) as many as the time allows.
       options.seeds = floor > 0 ? floor * 5 / 4 / workers : 1'000'000;
       options.go_on = [until] { return Clock::now() < until; };
-      const sim::Report report = sim::run_seeds(simtest::plan_of, scenario_of(a), options);
+      const sim::Report report = sim::run_seeds(plans_of(a), scenario_of(a), options);
       if (!report.failures.empty()) std::printf("%s", report.text().c_str());
       std::fflush(stdout);
       FILE* out = ::fdopen(pipes[1], "w");

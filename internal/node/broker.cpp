@@ -30,11 +30,20 @@ Broker::Broker(Env& env, std::string node_id, Parts parts,
       local_(parts.local),
       remote_(parts.remote),
       wakes_(parts.wakes),
+      cluster_info_(std::move(parts.cluster_info)),
       readiness_(std::move(readiness)) {}
 
 metastore::ViewPtr Broker::view() const { return metastore_.view(); }
 
 api::Readiness Broker::readiness() const { return readiness_(); }
+
+api::ClusterInfo Broker::cluster_info() const {
+  if (cluster_info_) return cluster_info_();
+  api::ClusterInfo alone;
+  alone.leader = node_id_;
+  alone.roles[node_id_] = "leader";
+  return alone;
+}
 
 Result<metastore::TopicRowPtr> Broker::row(const std::string& topic,
                                            Incarnation incarnation) const {

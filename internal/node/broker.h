@@ -28,6 +28,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
     LocalBroker& local;
     RemoteOwners* remote = nullptr;
     Wakes* wakes = nullptr;
+    std::function<api::ClusterInfo()> cluster_info = {};  // empty: this node is all there is
   };
   Broker(Env& env, std::string node_id, Parts parts, std::function<api::Readiness()> readiness);
 
@@ -50,6 +51,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
                                                std::vector<ReceiptHandle> handles,
                                                SettleMode mode) override;
   api::Readiness readiness() const override;
+  api::ClusterInfo cluster_info() const override;
 
   // Answers every waiting consume with what there is, now and from now on: the node is stopping.
   void end_waits();
@@ -89,6 +91,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   LocalBroker& local_;
   RemoteOwners* remote_;
   Wakes* wakes_;
+  std::function<api::ClusterInfo()> cluster_info_;
   std::function<api::Readiness()> readiness_;
   bool waits_ended_ = false;
   std::uint32_t rotation_ = 0;  // of the owners that an unpinned consume asks

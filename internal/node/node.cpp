@@ -5,6 +5,7 @@
 #include "internal/api/api.h"
 #include "internal/dispatch/source.h"
 #include "internal/node/broker.h"
+#include "internal/node/cluster_plane.h"
 #include "internal/node/node_metrics.h"
 #include "internal/node/trusted_clock.h"
 #include "internal/security/security.h"
@@ -32,7 +33,16 @@ struct Node::Impl {
 
   Task<Result<void>> start();
   Task<Result<void>> look_for_wal(std::string directory);
+  Task<Result<void>> open_data();
   Task<Result<void>> open_metastore();
+  Task<Result<void>> found_alone();
+  Task<Result<void>> open_parts();
+  Task<Result<void>> start_answering(Endpoint at);
+  void start_dispatching();
+  void start_loops();
+  Task<void> become_member();
+  Task<void> serve_anyway();
+  void become_ready();
   struct FoundDirectory {
     Disk disk;
     std::string topic;
@@ -42,7 +52,6 @@ struct Node::Impl {
   Task<void> sweep_when_caught_up();
   Task<void> purge_loop();
   Task<void> purge(std::string deleted_id);
-  Result<void> listen();
   Task<void> stop();
   Task<void> close_parts();
 
@@ -57,7 +66,10 @@ struct Node::Impl {
   NodeOptions options;
   metrics::Registry registry;
   TrustedClock clock;
+  const std::string& node_id() const { return data->identity().node_id; }
+
   bool ready = false;
+  bool belongs = false;  // to a cluster with others
   bool shutting_down = false;
   bool stopped = false;
   Event stop_ended;
@@ -65,10 +77,12 @@ struct Node::Impl {
   std::vector<FoundDirectory> directories;  // of topics, not yet swept
 
   std::unique_ptr<DataDir> data;
+  std::unique_ptr<ClusterPlane> plane;  // null on a node without peers
   std::unique_ptr<metastore::Metastore> metastore;
   std::unique_ptr<Partitions> partitions;
   std::unique_ptr<ingress::Ingress> ingress;
   std::unique_ptr<LocalBroker> local;
+  std::unique_ptr<Wakes> wakes;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<dispatch::CommitTarget> wrapped_target;
   std::unique_ptr<Source> source;
@@ -99,6 +113,9 @@ namespace {
 
 constexpr Nanos kBarrierDeadline = std::chrono::seconds(5);
 constexpr Nanos kSweepRetry = std::chrono::seconds(1);
+constexpr Nanos kPeerGrace = std::chrono::seconds(2);  // for requests of other nodes
+constexpr Nanos kReadyAnyway = std::chrono::seconds(60);
+constexpr Nanos kLookAtMembership = std::chrono::seconds(1);
 
 // Served to whoever reaches it, unless security is off: then it is said once, aloud.
 Result<Endpoint> http_endpoint(Env& env, const Config& config) {
@@ -109,6 +126,12 @@ Result<Endpoint> http_endpoint(Env& env, const Config& config) {
                    {"http_addr", config.http.addr});
   }
   return at;
+}
+
+std::string joined(const std::vector<std::string>& reasons) {
+  std::string text;
+  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+  return text;
 }
 
 api::Options api_options(const Config& config) {
@@ -170,105 +193,32 @@ Task<Result<void>> Node::Impl::start() {
   if (options.serve_http) {
     NARAD_CO_TRY(at, http_endpoint(env, config));
   }
-  DataDirOptions where;
-  where.data_dir = config.storage.data_dir;
-  where.more_dirs = config.storage.data_dirs;
-  where.node_id = config.cluster.node_id;
-  where.default_node_id = options.default_node_id;
-  where.holder = env.process.describe();
-  auto open_data = [&fs = env.fs, &random = env.random, now = env.clock.wall_millis(), where] {
-    return DataDir::open(fs, random, now, where);
-  };
-  NARAD_CO_TRY(data, co_await blocking(env, "data directory", std::move(open_data)));
-  for (const Disk& disk : data->disks()) {
-    if (!disk.missing.empty()) {
-      NARAD_LOG_ERROR(env.log, "disk missing; partitions placed on it answer 503",
-                      {"path", disk.path}, {"why", disk.missing});
-    }
+  if (ClusterPlane::wanted(config)) {
+    NARAD_CO_TRY(ClusterPlane::check(config));
   }
-
+  NARAD_CO_TRY(co_await open_data());
   auto opened = co_await open_metastore();
-  if (opened) opened = co_await find_directories();
+  if (opened) opened = co_await open_parts();
+  if (opened && options.serve_http) opened = co_await start_answering(at);
   if (!opened) {
     const Error error = opened.error();
+    co_await tasks.stop();
+    if (server) co_await server->stop(Nanos(0));
     co_await close_parts();
     co_return error;
   }
-
-  PartitionsOptions partition_options;
-  partition_options.node_id = data->identity().node_id;
-  partition_options.log = options.log;
-  partition_options.idle_close = std::chrono::milliseconds(config.storage.idle_log_eviction_ms);
-  partition_options.read_ahead_bytes = options.read_ahead_bytes;
-  partition_options.cache_bytes = options.cache_bytes;
-  partition_options.handed_over = [this](OriginId origin, Sequence sequence) {
-    return ingress && ingress->handed_over().covers(origin, sequence);
-  };
-  partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
-  if (metastore->caught_up()) {
-    if (auto swept = co_await sweep_directories(); !swept) {
-      const Error error = swept.error();
-      co_await close_parts();
-      co_return error;
-    }
+  start_loops();
+  if (plane) {
+    tasks.spawn("membership", become_member());
+    tasks.spawn("serve anyway", serve_anyway());
   } else {
-    tasks.spawn("directory sweep", sweep_when_caught_up());
+    become_ready();
   }
+  co_return ok();
+}
 
-  ingress::Options ingress_options = options.ingress;
-  ingress_options.directory = data->ingress_path();
-  ingress_options.max_backlog_bytes = config.ingress.max_backlog_bytes;
-  ingress_options.refusal_retry = config.timing.ingress_retry;
-  NARAD_CO_TRY(co_await look_for_wal(ingress_options.directory));
-  ingress = std::make_unique<ingress::Ingress>(env, std::move(ingress_options));
-  if (auto started = co_await ingress->start(); !started) {
-    const Error error = started.error();
-    co_await close_parts();
-    co_return error;
-  }
-
-  local = std::make_unique<LocalBroker>(env, data->identity().node_id, *metastore, *partitions);
-  broker = std::make_unique<Broker>(env, data->identity().node_id,
-                                    Broker::Parts{*metastore, *ingress, *partitions, *local},
-                                    [this] { return readiness(); });
-  source = std::make_unique<Source>(*ingress);
-  dispatch::Options dispatch_options = options.dispatch;
-  dispatch_options.plan.retry = config.timing.dispatch_retry;
-  dispatch_options.plan.grace = config.timing.dispatch_grace;
-  if (options.wrap_target) wrapped_target = options.wrap_target(*broker);
-  dispatch::CommitTarget& target = wrapped_target ? *wrapped_target : *broker;
-  dispatcher = std::make_unique<dispatch::Dispatcher>(env, dispatch_options, *source, target);
-  dispatcher->start();
-
-  if (options.serve_http) {
-    security = std::make_unique<security::Security>(env, *metastore, security_options(config));
-    if (auto secured = co_await security->start(); !secured) {
-      const Error error = secured.error();
-      co_await close_parts();
-      co_return error;
-    }
-    api = std::make_unique<api::Api>(env, *broker, *security, registry, api_options(config));
-    http::ServerOptions server_options;
-    server_options.read_timeout = config.http.read_timeout;
-    server_options.write_timeout = config.http.write_timeout;
-    server_options.idle_timeout = config.http.idle_timeout;
-    server_options.connections_max = config.http.max_connections;
-    // Three batches of the largest size at once always find room (http/server.h).
-    server_options.buffered_bytes_max = std::max<std::size_t>(
-        server_options.buffered_bytes_max,
-        std::size_t{4} * static_cast<std::size_t>(config.http.max_batch_bytes));
-    server_options.header_bytes_max = static_cast<std::size_t>(config.http.max_header_bytes);
-    server = std::make_unique<http::Server>(env, server_options, api->admit(), api->handler());
-    if (auto listening = server->listen(at); !listening) {
-      const Error error = listening.error();
-      co_await close_parts();
-      co_return error;
-    }
-  }
-  tasks.spawn("deleted topics", purge_loop());
-  tasks.spawn("retention", retention_loop());
-  tasks.spawn("idle partitions", idle_loop());
-  tasks.spawn("metrics", metrics_loop());
+void Node::Impl::become_ready() {
+  if (ready) return;
   ready = true;
   const Nanos took = env.clock.mono() - options.started_at;
   registry.gauge("narad_boot_duration_seconds").set(std::chrono::duration<double>(took).count());
@@ -277,18 +227,51 @@ Task<Result<void>> Node::Impl::start() {
                  {"listen", server ? to_string(server->local().front()) : std::string("none")},
                  {"security", config.security.enabled ? "on" : "off"},
                  {"version", options.version});
+}
+
+Task<Result<void>> Node::Impl::open_data() {
+  DataDirOptions where;
+  where.data_dir = config.storage.data_dir;
+  where.more_dirs = config.storage.data_dirs;
+  where.node_id = config.cluster.node_id;
+  where.default_node_id = options.default_node_id;
+  where.holder = env.process.describe();
+  auto open = [&fs = env.fs, &random = env.random, now = env.clock.wall_millis(), where] {
+    return DataDir::open(fs, random, now, where);
+  };
+  NARAD_CO_TRY(data, co_await blocking(env, "data directory", std::move(open)));
+  for (const Disk& disk : data->disks()) {
+    if (!disk.missing.empty()) {
+      NARAD_LOG_ERROR(env.log, "disk missing; partitions placed on it answer 503",
+                      {"path", disk.path}, {"why", disk.missing});
+    }
+  }
   co_return ok();
 }
 
 Task<Result<void>> Node::Impl::open_metastore() {
-  metastore::MetastoreOptions metastore_options;
-  metastore_options.node_id = data->identity().node_id;
-  auto opening =
-      metastore::Metastore::open(env, data->metastore_path(), std::move(metastore_options));
-  NARAD_CO_TRY(metastore, co_await std::move(opening));
+  if (ClusterPlane::wanted(config)) plane = std::make_unique<ClusterPlane>(env, config, *data);
+  metastore::MetastoreOptions how;
+  how.node_id = data->identity().node_id;
+  how.found_alone = plane == nullptr;
+  how.raft.tick = config.timing.raft_tick;
+  how.raft.transport = plane.get();
+  how.raft.promote_learners = false;  // the controller does, by its policy
+  how.forwarder = plane.get();
+  NARAD_CO_TRY(metastore,
+               co_await metastore::Metastore::open(env, data->metastore_path(), std::move(how)));
+  if (plane) {
+    plane->attach(*metastore);
+    co_return ok();
+  }
+  co_return co_await found_alone();
+}
+
+// A lone node founds its cluster, and is its one member. An id that the metastore holds is the
+// right one.
+Task<Result<void>> Node::Impl::found_alone() {
   const std::string stored = metastore->view()->cluster_id;
   if (data->identity().cluster_id == 0) {
-    // A lone node founds its cluster. An id that the metastore holds is the right one.
     std::uint64_t id = parse_hex16(stored).value_or(0);
     while (id == 0) id = env.random.next();
     auto adopt = [&fs = env.fs, root = data->root(), identity = data->identity(), id] {
@@ -324,6 +307,117 @@ Task<Result<void>> Node::Impl::open_metastore() {
   NARAD_CO_TRY(auto result, co_await metastore->propose(std::move(command)));
   if (!result.done()) co_return metastore::to_error(result);
   co_return ok();
+}
+
+// Everything between the metastore and HTTP.
+Task<Result<void>> Node::Impl::open_parts() {
+  const std::string node_id = data->identity().node_id;
+  NARAD_CO_TRY(co_await find_directories());
+  PartitionsOptions partition_options;
+  partition_options.node_id = node_id;
+  partition_options.log = options.log;
+  partition_options.idle_close = std::chrono::milliseconds(config.storage.idle_log_eviction_ms);
+  partition_options.read_ahead_bytes = options.read_ahead_bytes;
+  partition_options.cache_bytes = options.cache_bytes;
+  partition_options.handed_over = [this](OriginId origin, Sequence sequence) {
+    return ingress && ingress->handed_over().covers(origin, sequence);
+  };
+  partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
+  // A lone node is its own majority. Others wait for theirs, and go on meanwhile.
+  if (plane) {
+    tasks.spawn("directory sweep", sweep_when_caught_up());
+  } else {
+    NARAD_CO_TRY(co_await sweep_directories());
+  }
+
+  ingress::Options ingress_options = options.ingress;
+  ingress_options.directory = data->ingress_path();
+  ingress_options.max_backlog_bytes = config.ingress.max_backlog_bytes;
+  ingress_options.refusal_retry = config.timing.ingress_retry;
+  NARAD_CO_TRY(co_await look_for_wal(ingress_options.directory));
+  ingress = std::make_unique<ingress::Ingress>(env, std::move(ingress_options));
+  NARAD_CO_TRY(co_await ingress->start());
+
+  local = std::make_unique<LocalBroker>(env, node_id, *metastore, *partitions);
+  if (plane) {
+    wakes = std::make_unique<Wakes>(env, plane->owners(), *partitions);
+    NARAD_CO_TRY(plane->listen(*local, *wakes));
+  }
+  Broker::Parts parts{*metastore, *ingress, *partitions, *local, nullptr, wakes.get()};
+  if (plane) {
+    parts.remote = &plane->owners();
+    parts.cluster_info = [this] { return plane->cluster_info(); };
+  }
+  broker = std::make_unique<Broker>(env, node_id, std::move(parts), [this] { return readiness(); });
+  start_dispatching();
+  co_return ok();
+}
+
+void Node::Impl::start_dispatching() {
+  source = std::make_unique<Source>(*ingress);
+  dispatch::Options dispatch_options = options.dispatch;
+  dispatch_options.plan.retry = config.timing.dispatch_retry;
+  dispatch_options.plan.grace = config.timing.dispatch_grace;
+  if (options.wrap_target) wrapped_target = options.wrap_target(*broker);
+  dispatch::CommitTarget& target = wrapped_target ? *wrapped_target : *broker;
+  dispatcher = std::make_unique<dispatch::Dispatcher>(env, dispatch_options, *source, target);
+  dispatcher->start();
+}
+
+Task<Result<void>> Node::Impl::start_answering(Endpoint at) {
+  security = std::make_unique<security::Security>(env, *metastore, security_options(config));
+  NARAD_CO_TRY(co_await security->start());
+  api = std::make_unique<api::Api>(env, *broker, *security, registry, api_options(config));
+  http::ServerOptions server_options;
+  server_options.read_timeout = config.http.read_timeout;
+  server_options.write_timeout = config.http.write_timeout;
+  server_options.idle_timeout = config.http.idle_timeout;
+  server_options.connections_max = config.http.max_connections;
+  // Three batches of the largest size at once always find room (http/server.h).
+  server_options.buffered_bytes_max =
+      std::max<std::size_t>(server_options.buffered_bytes_max,
+                            std::size_t{4} * static_cast<std::size_t>(config.http.max_batch_bytes));
+  server_options.header_bytes_max = static_cast<std::size_t>(config.http.max_header_bytes);
+  server = std::make_unique<http::Server>(env, server_options, api->admit(), api->handler());
+  co_return server->listen(at);
+}
+
+void Node::Impl::start_loops() {
+  tasks.spawn("deleted topics", purge_loop());
+  tasks.spawn("retention", retention_loop());
+  tasks.spawn("idle partitions", idle_loop());
+  tasks.spawn("metrics", metrics_loop());
+}
+
+// Ready once this node belongs to the cluster and has seen what the others know.
+Task<void> Node::Impl::become_member() {
+  auto formed = co_await plane->form();
+  if (!formed) {
+    NARAD_LOG_ERROR(env.log, "this node cannot become a member of its cluster",
+                    {"error", formed.error()});
+    env.process.exit(kExitFailure, formed.error().text());
+    co_return;
+  }
+  if (formed.value() == cluster::Formed::removed) co_return;
+  plane->start();
+  belongs = true;
+  while (!metastore->caught_up() || metastore->view()->members.find(node_id()) == nullptr) {
+    (void)co_await metastore->changed().wait_for(kLookAtMembership);
+  }
+  become_ready();
+}
+
+// A member that hears of no leader serves after a while from what it knows (http-api 1.14): it
+// takes messages, and hands over what it can. One that was never admitted knows nothing.
+Task<void> Node::Impl::serve_anyway() {
+  co_await sleep_for(env, kReadyAnyway);
+  while (!belongs || metastore->view()->members.find(node_id()) == nullptr) {
+    (void)co_await metastore->changed().wait_for(kLookAtMembership);
+  }
+  if (ready) co_return;
+  NARAD_LOG_WARN(env.log, "no leader was heard of within a minute: serving from what is known here",
+                 {"why", joined(plane->why_not_ready())});
+  become_ready();
 }
 
 // Finishes removals that a crash interrupted, and notes which topic directories there are.
@@ -412,7 +506,8 @@ api::Readiness Node::Impl::readiness() const {
   api::Readiness r;
   r.ready = ready && !shutting_down;
   r.shutting_down = shutting_down;
-  if (!ready) r.waiting_for.emplace_back("start-up has not finished");
+  if (plane) r.waiting_for = plane->why_not_ready();
+  if (!ready && r.waiting_for.empty()) r.waiting_for.emplace_back("start-up has not finished");
   if (ingress) {
     const auto stats = ingress->stats();
     if (stats.state != ingress::State::open && !stats.reason.empty()) {
@@ -498,6 +593,7 @@ Task<void> Node::Impl::stop() {
   shutting_down = true;
   NARAD_LOG_INFO(env.log, "node stopping");
   if (broker) broker->end_waits();  // long polls would hold the stop up for their whole wait
+  if (plane) co_await plane->hand_over();
   if (server) co_await server->stop(config.http.shutdown_grace);
   co_await tasks.stop();
   co_await close_parts();
@@ -510,6 +606,8 @@ Task<void> Node::Impl::stop() {
 Task<void> Node::Impl::close_parts() {
   if (security) co_await security->stop();
   if (dispatcher) co_await dispatcher->stop();
+  if (wakes) co_await wakes->stop();
+  if (plane) co_await plane->stop(kPeerGrace);
   if (ingress) {
     if (auto closed = co_await ingress->close(); !closed) {
       NARAD_LOG_WARN(env.log, "ingress WAL not closed cleanly; the next start checks it",
@@ -525,9 +623,12 @@ Task<void> Node::Impl::close_parts() {
   source.reset();
   wrapped_target.reset();
   broker.reset();
+  wakes.reset();
+  local.reset();
   ingress.reset();
   partitions.reset();
   metastore.reset();
+  plane.reset();
   data.reset();
 }
 

@@ -90,9 +90,12 @@ void Oracle::delivered(const LogName& log, const StoredRecord& record, int boot,
   seen(log, record);
   Position& p = logs_[log][record.offset];
   const std::string where = cat(name_of(log), " offset ", record.offset);
-  if (p.ack_durable) violation(cat(where, " was delivered although its ack was on disk"));
-  if (p.acked && p.lease_boot == boot) violation(cat(where, " was delivered after it was acked"));
-  if (!p.acked && p.lease_boot == boot && now < p.lease_until) {
+  if (p.ack_durable && boot >= 0 && (boot != p.lease_boot || judges(p, boot, asked))) {
+    violation(cat(where, " was delivered although its ack was on disk"));
+  }
+  const bool same_life = judges(p, boot, asked);
+  if (p.acked && same_life) violation(cat(where, " was delivered after it was acked"));
+  if (!p.acked && same_life && now < p.lease_until) {
     violation(cat(where, " was delivered while another lease was live for ",
                   format_duration(p.lease_until - now)));
   }
@@ -102,12 +105,14 @@ void Oracle::delivered(const LogName& log, const StoredRecord& record, int boot,
   p.acked = false;
   p.lease_boot = boot;
   p.lease_until = asked + visibility;
+  p.noted = now;
 }
 
-void Oracle::acked(const LogName& log, Offset offset, int boot) {
+void Oracle::acked(const LogName& log, Offset offset, int boot, Nanos now) {
   Position& p = logs_[log][offset];
   p.acked = true;
   p.lease_boot = boot;
+  p.noted = now;
   fresh_acks_[log].insert(offset);
   ++counts_.acked;
 }

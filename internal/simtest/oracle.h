@@ -6,6 +6,7 @@
 // A message is identified by a number in its payload; the rest of the payload follows from that
 // number, so that every byte read back is checked.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +27,10 @@ struct LogName {
 
 class Oracle {
  public:
+  // `late_answers`: clients are not where the leases are, so that answers may cross on their way. A
+  // delivery is then judged only by what was known before it was asked for.
+  explicit Oracle(bool late_answers = false) : late_answers_(late_answers) {}
+
   // The payload of message `id`: `bytes` long at least where the number itself does not need more.
   static std::string payload(std::uint64_t id, std::size_t bytes);
   // The number in a payload whose every byte is right; nothing otherwise.
@@ -40,15 +45,18 @@ class Oracle {
   // ---- what was seen in a log (replay, or as part of a delivery)
   void seen(const LogName& log, const StoredRecord& record);
 
-  // ---- consume. `boot`: number of the node's present life; its leases die with it.
+  // ---- consume. `boot`: number of the owner's present life; its leases die with it. Negative: it
+  // is not known which life answered.
   // Between `asked` and `now` (mono clock of that life) it was leased for `visibility`.
   void delivered(const LogName& log, const StoredRecord& record, int boot, Nanos asked, Nanos now,
                  Nanos visibility);
-  void acked(const LogName& log, Offset offset, int boot);
+  void acked(const LogName& log, Offset offset, int boot, Nanos now);
   void nacked(const LogName& log, Offset offset);
   void extended(const LogName& log, Offset offset, Nanos now, Nanos visibility);
-  // The node died: acks that were not on disk yet may be forgotten.
-  void crashed() { fresh_acks_.clear(); }
+  // The node with these logs died: acks that were not on disk yet may be forgotten.
+  void crashed(const std::function<bool(const LogName&)>& lived_there) {
+    std::erase_if(fresh_acks_, [&](const auto& item) { return lived_there(item.first); });
+  }
   // Every ack answered for that log in the node's present life is on disk.
   void acks_durable(const LogName& log);
 
@@ -89,6 +97,7 @@ class Oracle {
     int lease_boot = -1;
     Nanos lease_until{0};
     bool delivered = false;
+    Nanos noted{0};  // when delivery or ack became known, on the clock of that life
   };
   struct Life {
     bool deleted = false;
@@ -96,6 +105,11 @@ class Oracle {
   };
   using LifeKey = std::pair<std::string, Incarnation>;
 
+  bool judges(const Position& p, int boot, Nanos asked) const {
+    return boot >= 0 && p.lease_boot == boot && (!late_answers_ || asked >= p.noted);
+  }
+
+  const bool late_answers_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Sent> messages_;
   std::map<LogName, std::map<Offset, Position>> logs_;

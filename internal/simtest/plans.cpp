@@ -25,6 +25,35 @@ sim::Plan plan_of(std::uint64_t seed) {
   return sim::draw_plan(shape, seed);
 }
 
+sim::Plan cluster_plan_of(std::uint64_t seed) {
+  sim::PlanShape shape;
+  shape.scenario = kClusterScenario;
+  shape.nodes = {0, 1, 2, 3, 4};
+  shape.duration_ms = 58'000;
+  shape.faults_max = 20;
+  shape.kinds = {
+      {"power_cut", 3, 0},
+      {"kill9", 2, 0},
+      {"cut_at_call", 3, 120},
+      {"eio_write", 1, 20},
+      {"eio_sync", 2, 20},
+      {"eio_read", 1, 20},
+      {"partition_refuses", 1, 9'000},
+      {"disk_full", 1, 20'000},
+      {"slow_disk", 1, 2'000},
+      {"wall_step", 1, 7'200},
+      {"clean_restart", 1, 0},
+      {"isolate", 3, 20'000},
+      {"split", 2, 20'000},
+      {"one_way", 2, 20'000},
+      {"deaf", 1, 20'000},
+      {"resets", 2, 3},
+      {"slow_link", 1, 8'000},
+      {"pause", 2, 15'000},
+  };
+  return sim::draw_plan(shape, seed);
+}
+
 sim::Plan scripted_plan(std::uint64_t seed, std::uint64_t call, bool torn) {
   sim::Plan plan;
   plan.scenario = "single-node";

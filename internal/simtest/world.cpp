@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "internal/node/node.h"
 #include "pkg/async/task_group.h"
@@ -30,10 +32,28 @@ struct Knobs {
   std::uint32_t producers = 1, consumers = 1;
   std::size_t message_bytes_max = 200;
   bool reroutes = false;
+  int nodes = 1;
   std::string text;
 };
 
-Knobs draw_knobs(const sim::Sim& sim) {
+std::string host_of(int index) { return cat("n", index); }
+
+// What differs when several nodes form a cluster. From a stream of its own: a lone node of the same
+// seed draws the same knobs.
+void draw_cluster(const sim::Sim& sim, Knobs& k) {
+  Rng r = sim.stream("cluster knobs");
+  k.nodes = r.below(3) == 0 ? 5 : r.below(4) == 0 ? 4 : 3;
+  // At 50 ms the heartbeats alone cost more than the work (decisions.md).
+  k.config.timing.raft_tick = std::chrono::milliseconds(r.below(10) == 0 ? 50 : 500);
+  k.config.cluster.addr = ":7943";
+  k.config.cluster.secret = "the secret of the simulation";
+  for (int i = 0; i < k.nodes; ++i) {
+    k.config.cluster.peers.push_back({host_of(i), cat(host_of(i), ":7943")});
+    k.config.cluster.initial_members.push_back(host_of(i));
+  }
+}
+
+Knobs draw_knobs(const sim::Sim& sim, bool cluster) {
   Rng r = sim.stream("knobs");
   Knobs k;
   const auto pick = [&](std::initializer_list<std::uint64_t> from) {
@@ -60,10 +80,12 @@ Knobs draw_knobs(const sim::Sim& sim) {
   k.producers = static_cast<std::uint32_t>(r.range(1, 4));
   k.consumers = static_cast<std::uint32_t>(r.range(1, 3));
   k.message_bytes_max = static_cast<std::size_t>(pick({20, 200, 3000}));
-  k.text = cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
-               k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max,
-               ", message ", k.message_bytes_max, ", producers ", k.producers, ", consumers ",
-               k.consumers, k.reroutes ? ", reroutes" : "");
+  if (cluster) draw_cluster(sim, k);
+  k.text =
+      cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
+          k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max, ", message ",
+          k.message_bytes_max, ", producers ", k.producers, ", consumers ", k.consumers,
+          k.reroutes ? ", reroutes" : "", k.nodes > 1 ? cat(", nodes ", k.nodes) : "");
   return k;
 }
 
@@ -85,6 +107,8 @@ enum class Phase { faults, calm, read_back };
 
 }  // namespace
 
+class App;
+
 // The world's side: survives every crash.
 class World {
  public:
@@ -94,12 +118,17 @@ class World {
  private:
   friend class App;
   void apply(const sim::Fault& fault);
-  void went_down(sim::Machine::Kill kind);
+  void went_down(int node);
+  void apply_to_network(const sim::Fault& fault);
+  bool each_node(const std::function<bool(App&)>& holds);
+  std::uint64_t unsettled();
   void later(Nanos delay, std::function<void()> what);
   void heal();
   bool settle(const char* what, const std::function<bool()>& done);
   void read_back(const char* when);
   void collect_reach();
+  void run_faults();
+  void stop_all_cleanly();
 
   sim::Plan plan_;
   sim::RunWish wish_;
@@ -117,13 +146,25 @@ class World {
   bool clean_stop_ = false;
   int read_backs_done_ = 0;
   bool drained_ = false;
-  sim::Machine machine_;
+  std::map<LogName, int> owners_;  // as far as they are known
+  std::vector<std::unique_ptr<sim::Machine>> machines_;
+
+  // What a client notes before it asks: an answer about a lease is judged by the life and the clock
+  // that its owner had then.
+  struct Moment {
+    std::vector<int> boots;
+    std::vector<Nanos> mono;
+  };
+  Moment moment() const;
+  int node_of(const std::string& id) const;
+  // The node that owns the log; nothing while nobody does.
+  std::optional<int> owner_of(const metastore::State& view, const LogName& log);
 };
 
 // What runs on the machine in one life: the node, and clients that live and die with it.
 class App {
  public:
-  App(Env& env, World& world);
+  App(Env& env, World& world, int index);
   node::Node& node() { return node_; }
   bool ready() const { return ready_; }
   bool stopping() const { return stopping_; }
@@ -131,7 +172,9 @@ class App {
   void stop_cleanly();
   std::string describe();
   void start_drain();
+  void check_lag();
   void start_read_back();
+  std::vector<metastore::TopicRowPtr> topics();
 
  private:
   Task<void> main();
@@ -144,15 +187,20 @@ class App {
   Task<bool> consume_some(Rng& random, std::string name, bool drain);
   MessagePtr make_message(Rng& random, const Topic& topic, std::uint64_t& id);
   void note_durable_acks();
+  void note_delivery(const LogName& log, const StoredRecord& record, const World::Moment& asked,
+                     Nanos visibility);
   Nanos pause(Rng& random, Nanos most) {
     return Nanos(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.count()))));
   }
   Rng stream(const char* purpose, std::uint64_t index) {
-    return world_.sim_.stream(purpose,
-                              index * 1000 + static_cast<std::uint64_t>(world_.machine_.boots()));
+    const std::uint64_t life = index * 1000 + static_cast<std::uint64_t>(machine().boots());
+    return world_.sim_.stream(purpose, life + static_cast<std::uint64_t>(index_) * 1'000'000);
   }
 
+  sim::Machine& machine() const { return *world_.machines_[static_cast<std::size_t>(index_)]; }
+
   World& world_;
+  const int index_;
   std::unique_ptr<FileSystem> fs_;
   Env env_;
   node::Node node_;
@@ -163,24 +211,31 @@ class App {
   TaskGroup tasks_;
 };
 
-App::App(Env& env, World& world)
+App::App(Env& env, World& world, int index)
     : world_(world),
+      index_(index),
       fs_(plant(world.defect_, env.fs)),
       env_{env.executor, env.clock, env.timers,  env.random,  *fs_,       env.blocking,
            env.net,      env.log,   env.process, env.signals, env.parking},
-      node_(env_, world.knobs_.config,
-            [&] {
-              node::NodeOptions options;
-              options.serve_http = false;
-              options.log = world.knobs_.log;
-              options.ingress = world.knobs_.ingress;
-              options.dispatch = world.knobs_.dispatch;
-              options.dispatch.plan.defects = plan_defects(world.defect_);
-              options.wrap_target = [defect = world.defect_](dispatch::CommitTarget& inner) {
-                return plant(defect, inner);
-              };
-              return options;
-            }()),
+      node_(
+          env_,
+          [&] {
+            Config config = world.knobs_.config;
+            if (world.knobs_.nodes > 1) config.cluster.node_id = host_of(index);
+            return config;
+          }(),
+          [&] {
+            node::NodeOptions options;
+            options.serve_http = false;
+            options.log = world.knobs_.log;
+            options.ingress = world.knobs_.ingress;
+            options.dispatch = world.knobs_.dispatch;
+            options.dispatch.plan.defects = plan_defects(world.defect_);
+            options.wrap_target = [defect = world.defect_](dispatch::CommitTarget& inner) {
+              return plant(defect, inner);
+            };
+            return options;
+          }()),
       clients_(env_),
       tasks_(env_) {
   tasks_.spawn("main", main());
@@ -200,14 +255,14 @@ Task<void> App::main() {
   ready_ = true;
   if (world_.phase_ != Phase::faults) co_return;
   if (world_.scripted_) {
-    if (world_.machine_.boots() == 1) clients_.spawn("script", script());
+    if (machine().boots() == 1) clients_.spawn("script", script());
     co_return;
   }
   for (std::uint32_t i = 0; i < world_.knobs_.producers; ++i)
     clients_.spawn("producer", producer(i));
   for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i)
     clients_.spawn("consumer", consumer(i));
-  clients_.spawn("administrator", administrator());
+  if (index_ < 2) clients_.spawn("administrator", administrator());
 }
 
 MessagePtr App::make_message(Rng& random, const Topic& topic, std::uint64_t& id) {
@@ -280,41 +335,63 @@ Task<bool> App::consume_some(Rng& random, std::string name, bool drain) {
   if (!drain && random.below(4) == 0) {
     request.partition = PartitionId(static_cast<std::uint32_t>(random.below(topic.partitions)));
   }
-  const Nanos asked = env_.clock.mono();  // every lease it answers with was taken after this
+  const World::Moment asked = world_.moment();  // every lease it answers with was taken after this
   auto got = co_await broker.consume(std::move(request));
   if (!got) {
     world_.reach_.hit("consume error");
     co_return false;
   }
-  const int boot = world_.machine_.boots();
   const Nanos visibility = std::chrono::milliseconds(topic.visibility_timeout_ms);
   for (const auto& message : got.value()) {
     const LogName log{{topic.name, message.handle.partition}, topic.incarnation};
-    world_.oracle_.delivered(log, message.record, boot, asked, env_.clock.mono(), visibility);
+    note_delivery(log, message.record, asked, visibility);
   }
   for (const auto& message : got.value()) {
     const LogName log{{topic.name, message.handle.partition}, topic.incarnation};
+    const auto owner = world_.owner_of(*broker.view(), log);
+    if (!owner) continue;  // the topic was deleted meanwhile
+    const auto at = static_cast<std::size_t>(*owner);
+    const World::Moment settled = world_.moment();
+    // What was answered by a life that has ended since is known to nobody.
+    const auto same_life = [&] { return world_.machines_[at]->boots() == settled.boots[at]; };
     const std::uint64_t dice = drain ? 0 : random.below(100);
     if (dice < 80) {
       auto r =
           co_await broker.settle(topic.name, topic.incarnation, message.handle, SettleMode::ack);
-      if (r) world_.oracle_.acked(log, message.handle.offset, boot);
+      if (r && same_life()) {
+        world_.oracle_.acked(log, message.handle.offset, settled.boots[at],
+                             world_.machines_[at]->clock().mono());
+      }
     } else if (dice < 87) {
+      // From now on anybody may get it: somebody else's answer may come before ours.
+      if (world_.knobs_.nodes > 1) world_.oracle_.nacked(log, message.handle.offset);
       auto r =
           co_await broker.settle(topic.name, topic.incarnation, message.handle, SettleMode::nack);
       if (r) world_.oracle_.nacked(log, message.handle.offset);
       world_.reach_.hit("nack");
     } else if (dice < 92) {
-      const Nanos extended = env_.clock.mono();
       auto r =
           co_await broker.settle(topic.name, topic.incarnation, message.handle, SettleMode::extend);
-      if (r) world_.oracle_.extended(log, message.handle.offset, extended, visibility);
+      if (r && same_life()) {
+        world_.oracle_.extended(log, message.handle.offset, settled.mono[at], visibility);
+      }
     } else {
       world_.reach_.hit("lease left to expire");
     }
   }
   note_durable_acks();
   co_return !got.value().empty();
+}
+
+void App::note_delivery(const LogName& log, const StoredRecord& record, const World::Moment& asked,
+                        Nanos visibility) {
+  const auto owner = world_.owner_of(*node_.broker().view(), log);
+  if (!owner) return world_.oracle_.seen(log, record);
+  const auto at = static_cast<std::size_t>(*owner);
+  sim::Machine& machine = *world_.machines_[at];
+  const int life = machine.boots() == asked.boots[at] ? asked.boots[at] : -1;
+  world_.oracle_.delivered(log, record, life, asked.mono[at], machine.clock().mono(), visibility);
+  if (*owner != index_) world_.reach_.hit("delivered by another node than the owner");
 }
 
 Task<void> App::consumer(std::uint32_t index) {
@@ -366,7 +443,7 @@ Task<void> App::script() {
     const Nanos asked = env_.clock.mono();
     auto got = co_await broker.consume(request);
     if (!got) co_return;
-    const int boot = world_.machine_.boots();
+    const int boot = machine().boots();
     for (const auto& m : got.value()) {
       oracle.delivered({{name, m.handle.partition}, topic.incarnation}, m.record, boot, asked,
                        env_.clock.mono(), 5s);
@@ -375,7 +452,10 @@ Task<void> App::script() {
     for (std::size_t i = got.value().size(); i-- > 1;) {
       const auto& m = got.value()[i];
       auto r = co_await broker.settle(name, topic.incarnation, m.handle, SettleMode::ack);
-      if (r) oracle.acked({{name, m.handle.partition}, topic.incarnation}, m.handle.offset, boot);
+      if (r) {
+        oracle.acked({{name, m.handle.partition}, topic.incarnation}, m.handle.offset, boot,
+                     env_.clock.mono());
+      }
     }
     co_await sleep_for(env_, 300ms);  // three ticks of the ack journal
     note_durable_acks();
@@ -443,9 +523,13 @@ Task<void> App::drain() {
     for (const char* topic : kTopics) {
       while (co_await consume_some(random, topic, true)) got = true;
     }
-    empty_rounds = got || node_.dispatch_stats().unsettled > 0 ? 0 : empty_rounds + 1;
+    empty_rounds = got || world_.unsettled() > 0 ? 0 : empty_rounds + 1;
     co_await sleep_for(env_, 200ms);  // leases of consumers that went away expire first
   }
+  world_.drained_ = true;
+}
+
+void App::check_lag() {
   for (const auto& partition : node_.partitions().open_now()) {
     const auto stats = partition->delivery->stats();
     if (stats.lag > stats.dropped) {
@@ -453,17 +537,15 @@ Task<void> App::drain() {
           cat(to_string(partition->id), ": ", stats.lag, " records are never delivered"));
     }
   }
-  world_.drained_ = true;
 }
 
 void App::start_read_back() { clients_.spawn("read back", read_everything()); }
 
 Task<void> App::read_everything() {
-  std::vector<metastore::TopicRowPtr> rows;
-  node_.broker().view()->topics.for_each([&](const auto& row) { rows.push_back(row); });
+  const std::vector<metastore::TopicRowPtr> rows = topics();
   for (const auto& row : rows) {
     for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
-      if (!row->assignments[p].used) continue;
+      if (!row->assignments[p].used || row->assignments[p].owner_node != node_.node_id()) continue;
       const LogName log{{row->topic.name, PartitionId(p)}, row->topic.incarnation};
       auto pin =
           co_await node_.partitions().open(log.partition, log.incarnation, node::OpenFor::read);
@@ -494,10 +576,14 @@ Task<void> App::read_everything() {
       }
       world_.oracle_.log_read(log, oldest, hwm, records);
     }
-    world_.oracle_.topic_read(row->topic.name, row->topic.incarnation, world_.sim_.now(),
-                              world_.knobs_.reroutes);
   }
   ++world_.read_backs_done_;
+}
+
+std::vector<metastore::TopicRowPtr> App::topics() {
+  std::vector<metastore::TopicRowPtr> rows;
+  node_.broker().view()->topics.for_each([&](const auto& row) { rows.push_back(row); });
+  return rows;
 }
 
 // Where the node stands, for the report of a run that stalls.
@@ -539,66 +625,161 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       scripted_(plan.option("script", 0) != 0),
       sim_(plan.seed),
       net_(sim_),
-      knobs_(scripted_ ? script_knobs() : draw_knobs(sim_)),
-      machine_(sim_, net_, 0, "n0") {
+      knobs_(scripted_ ? script_knobs() : draw_knobs(sim_, plan.scenario == kClusterScenario)),
+      oracle_(knobs_.nodes > 1) {
   // SQLite's generator is one for the process: it starts anew with every run.
   sim::Rng sqlite_random = sim_.stream("sqlite");
   sqlite::reseed_randomness(sqlite_random);
   sim_.set_tracing(wish.trace_lines);
   sim_.set_recording(wish.record);
-  machine_.log().set_echo(echo_log);
-  machine_.set_on_down([this](sim::Machine::Kill kind) { went_down(kind); });
+  for (int i = 0; i < knobs_.nodes; ++i) {
+    machines_.push_back(
+        std::make_unique<sim::Machine>(sim_, net_, static_cast<sim::NodeId>(i), host_of(i)));
+    machines_.back()->log().set_echo(echo_log);
+    machines_.back()->set_on_down([this, i](sim::Machine::Kill) { went_down(i); });
+  }
 }
 
-void World::went_down(sim::Machine::Kill) {
-  oracle_.crashed();
-  if (const auto& exit = machine_.last_exit(); exit && exit->code == kExitSyncFailed) {
+World::Moment World::moment() const {
+  Moment m;
+  for (const auto& machine : machines_) {
+    m.boots.push_back(machine->boots());
+    m.mono.push_back(machine->clock().mono());
+  }
+  return m;
+}
+
+int World::node_of(const std::string& id) const {
+  if (machines_.size() == 1) return 0;
+  for (int i = 0; i < knobs_.nodes; ++i) {
+    if (host_of(i) == id) return i;
+  }
+  NARAD_ASSERT(false, id);
+}
+
+std::optional<int> World::owner_of(const metastore::State& view, const LogName& log) {
+  const auto* row = view.topics.find(log.partition.topic);
+  if (row != nullptr && row->topic.incarnation == log.incarnation &&
+      log.partition.partition.value() < row->assignments.size()) {
+    const std::string& owner = row->assignments[log.partition.partition.value()].owner_node;
+    if (!owner.empty()) owners_[log] = node_of(owner);
+  }
+  const auto known = owners_.find(log);
+  if (known == owners_.end()) return std::nullopt;
+  return known->second;
+}
+
+// False if a node is down or not ready, or `holds` does not hold for it.
+bool World::each_node(const std::function<bool(App&)>& holds) {
+  return std::all_of(machines_.begin(), machines_.end(), [&](const auto& machine) {
+    if (!machine->up()) return false;
+    App& app = machine->template component<App>();
+    return app.ready() && !app.stopping() && holds(app);
+  });
+}
+
+std::uint64_t World::unsettled() {
+  std::uint64_t sum = 0;
+  for (const auto& machine : machines_) {
+    if (!machine->up() || !machine->component<App>().ready()) return 1;  // nobody knows
+    sum += machine->component<App>().node().dispatch_stats().unsettled;
+  }
+  return sum;
+}
+
+void World::went_down(int node) {
+  // Acks of its partitions that were not on disk yet may be forgotten.
+  oracle_.crashed([&](const LogName& log) {
+    const auto owner = owners_.find(log);
+    return owner == owners_.end() || owner->second == node;
+  });
+  sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
+  if (const auto& exit = machine.last_exit(); exit && exit->code == kExitSyncFailed) {
     reach_.hit("exit after a failed sync");
   }
-  if (!clean_stop_) machine_.boot_after(500ms);
+  if (!clean_stop_) machine.boot_after(500ms);
 }
 
 void World::apply(const sim::Fault& fault) {
   const auto number = static_cast<std::uint64_t>(fault.number);
-  auto& faults = machine_.disk().faults;
+  const auto node = static_cast<std::size_t>(fault.node) % machines_.size();
+  sim::Machine& machine = *machines_[node];
+  auto& faults = machine.disk().faults;
   reach_.hit("fault: " + fault.kind);
   if (fault.kind == "power_cut") {
-    machine_.kill(sim::Machine::Kill::power_cut);
+    machine.kill(sim::Machine::Kill::power_cut);
   } else if (fault.kind == "kill9") {
-    machine_.kill(sim::Machine::Kill::process_exit);
+    machine.kill(sim::Machine::Kill::process_exit);
   } else if (fault.kind == "cut_at_call") {
     // The number says which call, twice, and with its lowest bit whether it lands torn.
-    machine_.kill_at_disk_call(
+    machine.kill_at_disk_call(
         number / 2 + 1, sim::Machine::Kill::power_cut,
         (number & 1) != 0 ? sim::SimFs::Cut::during_call : sim::SimFs::Cut::before_call);
   } else if (fault.kind == "eio_write") {
-    machine_.disk().fail_call(sim::FsCall::pwrite, number + 1);
+    machine.disk().fail_call(sim::FsCall::pwrite, number + 1);
   } else if (fault.kind == "eio_sync") {
-    machine_.disk().fail_call(sim::FsCall::sync, number + 1);
+    machine.disk().fail_call(sim::FsCall::sync, number + 1);
   } else if (fault.kind == "eio_read") {
-    machine_.disk().fail_call(sim::FsCall::pread, number + 1);
+    machine.disk().fail_call(sim::FsCall::pread, number + 1);
   } else if (fault.kind == "partition_refuses") {
     // The disk calls of one partition fail for a while: its records wait, or are rerouted.
-    machine_.disk().fail_call(sim::FsCall::pwrite, 1, true, 5, cat("/p0000", number % 3, "/"));
-    later(std::chrono::milliseconds(500 + number), [this] { machine_.disk().clear_failures(); });
+    machine.disk().fail_call(sim::FsCall::pwrite, 1, true, 5, cat("/p0000", number % 3, "/"));
+    later(std::chrono::milliseconds(500 + number), [&machine] { machine.disk().clear_failures(); });
   } else if (fault.kind == "disk_full") {
-    faults.capacity_bytes = machine_.disk().used_bytes() + number;
-    later(4s, [this] { machine_.disk().faults.capacity_bytes = sim::FsFaults{}.capacity_bytes; });
+    faults.capacity_bytes = machine.disk().used_bytes() + number;
+    later(4s,
+          [&machine] { machine.disk().faults.capacity_bytes = sim::FsFaults{}.capacity_bytes; });
   } else if (fault.kind == "short_io") {
     faults.short_read = faults.short_write = static_cast<sim::Ppm>(number);
   } else if (fault.kind == "slow_disk") {
     faults.slow = 200'000;
     faults.slow_max = std::chrono::milliseconds(number + 1);
-    later(6s, [this] { machine_.disk().faults.slow = 0; });
+    later(6s, [&machine] { machine.disk().faults.slow = 0; });
   } else if (fault.kind == "wall_step") {
-    machine_.clock().step_wall(std::chrono::seconds(number) - 1h);
+    machine.clock().step_wall(std::chrono::seconds(number) - 1h);
   } else if (fault.kind == "clean_restart") {
-    if (machine_.up() && machine_.component<App>().ready())
-      machine_.component<App>().stop_cleanly();
-    later(12s, [this, boots = machine_.boots()] {
-      if (machine_.up() && machine_.boots() == boots)
-        machine_.kill(sim::Machine::Kill::process_exit);
+    if (machine.up() && machine.component<App>().ready()) machine.component<App>().stop_cleanly();
+    later(12s, [&machine, boots = machine.boots()] {
+      if (machine.up() && machine.boots() == boots) machine.kill(sim::Machine::Kill::process_exit);
     });
+  } else {
+    apply_to_network(fault);
+  }
+}
+
+// Faults between nodes; the number says with whom and for how long.
+void World::apply_to_network(const sim::Fault& fault) {
+  const auto number = static_cast<std::uint64_t>(fault.number);
+  const auto count = static_cast<std::uint64_t>(machines_.size());
+  const auto node = static_cast<sim::NodeId>(static_cast<std::uint64_t>(fault.node) % count);
+  const auto other = static_cast<sim::NodeId>((node + 1 + number % (count - 1)) % count);
+  const Nanos length = std::chrono::milliseconds(200 + number);
+  if (fault.kind == "isolate") {
+    net_.partition({node});
+    later(length, [this] { net_.heal(); });
+  } else if (fault.kind == "split") {
+    net_.partition({node, other});
+    later(length, [this] { net_.heal(); });
+  } else if (fault.kind == "one_way") {
+    net_.block(node, other);
+    later(length, [this, node, other] { net_.unblock(node, other); });
+  } else if (fault.kind == "deaf") {  // hears nobody, is heard by all
+    for (sim::NodeId from = 0; from < static_cast<sim::NodeId>(count); ++from) {
+      if (from != node) net_.block(from, node);
+    }
+    later(length, [this] { net_.heal(); });
+  } else if (fault.kind == "resets") {
+    net_.reset_connections(node, other);
+  } else if (fault.kind == "slow_link") {
+    sim::Link link;
+    link.latency_min = std::chrono::milliseconds(5 + number % 400);
+    net_.set_link(node, other, link);
+    later(length, [this] { net_.clear_links(); });
+  } else if (fault.kind == "pause") {
+    sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
+    if (!machine.up() || machine.paused()) return;
+    machine.pause();
+    later(length, [&machine] { machine.resume(); });
   } else {
     NARAD_ASSERT(false, fault.kind);
   }
@@ -612,52 +793,63 @@ void World::later(Nanos delay, std::function<void()> what) {
 }
 
 void World::heal() {
-  auto& disk = machine_.disk();
-  disk.cancel_cut();
-  disk.clear_failures();
-  disk.faults = sim::FsFaults{};
+  net_.heal();
+  net_.clear_links();
+  for (const auto& machine : machines_) {
+    auto& disk = machine->disk();
+    disk.cancel_cut();
+    disk.clear_failures();
+    disk.faults = sim::FsFaults{};
+    if (machine->up() && machine->paused()) machine->resume();
+  }
 }
 
 bool World::settle(const char* what, const std::function<bool()>& done) {
   if (sim_.run_until(done, kCalmMax)) return true;
   std::string why = cat("no progress: ", what, " does not end within ", format_duration(kCalmMax),
                         " after all faults stopped");
-  if (!machine_.up())
-    why += "; the machine is down";
-  else if (!machine_.component<App>().ready())
-    why += "; the node is not ready";
-  else
-    why += machine_.component<App>().describe();
-  if (const auto& exit = machine_.last_exit())
-    why += cat("; last exit ", exit->code, " (", exit->why, ")");
+  for (const auto& machine : machines_) {
+    if (machines_.size() > 1) why += cat("; ", machine->host(), ":");
+    if (!machine->up())
+      why += "; the machine is down";
+    else if (!machine->component<App>().ready())
+      why += "; the node is not ready";
+    else
+      why += machine->component<App>().describe();
+    if (const auto& exit = machine->last_exit())
+      why += cat("; last exit ", exit->code, " (", exit->why, ")");
+  }
   oracle_.violation(why);
   return false;
 }
 
 void World::read_back(const char* when) {
-  if (!settle(cat("start ", when).c_str(),
-              [&] { return machine_.up() && machine_.component<App>().ready(); })) {
-    return;
-  }
+  const auto ready = [&] { return each_node([](App&) { return true; }); };
+  if (!settle(cat("start ", when).c_str(), ready)) return;
   const int before = read_backs_done_;
-  machine_.component<App>().start_read_back();
-  settle(cat("reading back ", when).c_str(), [&] { return read_backs_done_ > before; });
+  for (const auto& machine : machines_) machine->component<App>().start_read_back();
+  const int all = before + knobs_.nodes;
+  if (!settle(cat("reading back ", when).c_str(), [&] { return read_backs_done_ >= all; })) return;
+  for (const auto& row : machines_[0]->component<App>().topics()) {
+    oracle_.topic_read(row->topic.name, row->topic.incarnation, sim_.now(), knobs_.reroutes);
+  }
 }
 
 void World::collect_reach() {
-  const auto& d = machine_.disk().stats;
-  reach_.hit("power cuts", d.cuts);
-  reach_.hit("torn writes", d.torn);
-  reach_.hit("dropped writes", d.dropped);
-  reach_.hit("garbage sectors", d.garbage);
-  reach_.hit("lost names", d.names_lost);
-  reach_.hit("EIO", d.eio + d.scripted);
-  reach_.hit("ENOSPC", d.enospc);
-  reach_.hit("short writes", d.short_writes);
+  for (const auto& machine : machines_) {
+    const auto& d = machine->disk().stats;
+    reach_.hit("power cuts", d.cuts);
+    reach_.hit("torn writes", d.torn);
+    reach_.hit("dropped writes", d.dropped);
+    reach_.hit("garbage sectors", d.garbage);
+    reach_.hit("lost names", d.names_lost);
+    reach_.hit("EIO", d.eio + d.scripted);
+    reach_.hit("ENOSPC", d.enospc);
+    reach_.hit("short writes", d.short_writes);
+  }
 }
 
-RunResult World::run() {
-  machine_.boot([this](Env& env) { return std::make_shared<App>(env, *this); });
+void World::run_faults() {
   for (const auto& fault : plan_.faults) {
     sim_.at(std::chrono::milliseconds(fault.at_ms), sim::kWorld, "fault", [this, fault](bool) {
       if (phase_ == Phase::faults) apply(fault);
@@ -665,45 +857,70 @@ RunResult World::run() {
   }
   if (scripted_) {
     // Until the script is through, or the crash has happened and the node is back.
+    sim::Machine& machine = *machines_[0];
     sim_.run_until(
         [&] {
           return script_done_ ||
-                 (machine_.boots() > 1 && machine_.up() && machine_.component<App>().ready());
+                 (machine.boots() > 1 && machine.up() && machine.component<App>().ready());
         },
         kFaultsFor);
   } else {
     sim_.run_until(kFaultsFor);
   }
-  disk_calls_ = machine_.disk().ops();
+}
+
+void World::stop_all_cleanly() {
+  for (const auto& machine : machines_) {
+    if (!machine->up() || !machine->component<App>().ready()) return;
+  }
+  for (const auto& machine : machines_) machine->component<App>().stop_cleanly();
+  const auto stopped = [&] {
+    return std::all_of(machines_.begin(), machines_.end(), [](const auto& machine) {
+      return machine->up() && machine->template component<App>().stopped();
+    });
+  };
+  if (!settle("clean stop", stopped)) return;
+  for (const auto& machine : machines_) machine->kill(sim::Machine::Kill::process_exit);
+  read_back("after a clean stop");
+}
+
+RunResult World::run() {
+  for (int i = 0; i < knobs_.nodes; ++i) {
+    machines_[static_cast<std::size_t>(i)]->boot(
+        [this, i](Env& env) { return std::make_shared<App>(env, *this, i); });
+  }
+  run_faults();
+  disk_calls_ = machines_[0]->disk().ops();
   phase_ = Phase::calm;
   heal();
-  const auto ready = [&] {
-    return machine_.up() && machine_.component<App>().ready() &&
-           !machine_.component<App>().stopping();
-  };
   // A node that was told to stop cleanly just now is started anew.
-  if (machine_.up() && !ready()) machine_.kill(sim::Machine::Kill::process_exit);
-  if (settle("start", ready) && settle("hand-over", [&] {
-        return ready() && machine_.component<App>().node().dispatch_stats().unsettled == 0 &&
-               machine_.component<App>().node().ingress().is_open();
-      })) {
-    reach_.hit("rerouted", machine_.component<App>().node().dispatch_stats().rerouted);
-    machine_.component<App>().start_drain();
-    settle("consuming everything", [&] { return drained_; });
+  for (const auto& machine : machines_) {
+    if (!machine->up()) continue;
+    const App& app = machine->component<App>();
+    if (!app.ready() || app.stopping()) machine->kill(sim::Machine::Kill::process_exit);
+  }
+  const auto handed_over = [](App& app) {
+    return app.node().dispatch_stats().unsettled == 0 && app.node().ingress().is_open();
+  };
+  if (settle("start", [&] { return each_node([](App&) { return true; }); }) &&
+      settle("hand-over", [&] { return each_node(handed_over); })) {
+    for (const auto& machine : machines_) {
+      reach_.hit("rerouted", machine->component<App>().node().dispatch_stats().rerouted);
+    }
+    machines_[0]->component<App>().start_drain();
+    if (settle("consuming everything", [&] { return drained_; })) {
+      for (const auto& machine : machines_) machine->component<App>().check_lag();
+    }
     phase_ = Phase::read_back;
     read_back("after the faults");
-    machine_.kill(sim::Machine::Kill::power_cut);
+    for (const auto& machine : machines_) machine->kill(sim::Machine::Kill::power_cut);
     read_back("after a last power cut");
-    if (machine_.up() && machine_.component<App>().ready()) {
-      machine_.component<App>().stop_cleanly();
-      if (settle("clean stop", [&] { return machine_.component<App>().stopped(); })) {
-        machine_.kill(sim::Machine::Kill::process_exit);
-        read_back("after a clean stop");
-      }
-    }
+    stop_all_cleanly();
   }
   clean_stop_ = true;
-  if (machine_.up()) machine_.kill(sim::Machine::Kill::process_exit);
+  for (const auto& machine : machines_) {
+    if (machine->up()) machine->kill(sim::Machine::Kill::process_exit);
+  }
   collect_reach();
   RunResult result;
   result.outcome.take(sim_);

@@ -28,6 +28,26 @@ TEST(World, UnderRandomFaults_PromisesHold) {
   }
 }
 
+TEST(ClusterWorld, WithoutFaults_EverythingArrivesOnce) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    sim::Plan plan;
+    plan.scenario = kClusterScenario;
+    plan.seed = seed;
+    const RunResult r = run(plan, {}, Defect::none, std::getenv("ECHO") != nullptr);
+    EXPECT_EQ(r.outcome.violation, "") << "seed " << seed << " (" << r.options << ")";
+    EXPECT_GT(r.counts.accepted, 20u);
+    EXPECT_GT(r.counts.delivered, 20u);
+  }
+}
+
+TEST(ClusterWorld, UnderRandomFaults_PromisesHold) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const RunResult r = run(cluster_plan_of(seed));
+    EXPECT_EQ(r.outcome.violation, "") << "seed " << seed << " (" << r.options << ")\n"
+                                       << sim::plan_text(cluster_plan_of(seed));
+  }
+}
+
 TEST(World, SameSeed_RepeatsEventForEvent) {
   const auto scenario = [](const sim::Plan& plan, const sim::RunWish& wish) {
     return run(plan, wish).outcome;

@@ -132,6 +132,7 @@ class Schema {
     duration("timing.dispatch_retry", "NARAD_TIMING_DISPATCH_RETRY", c.timing.dispatch_retry);
     duration("timing.dispatch_grace", "NARAD_TIMING_DISPATCH_GRACE", c.timing.dispatch_grace);
     duration("timing.ingress_retry", "NARAD_TIMING_INGRESS_RETRY", c.timing.ingress_retry);
+    duration("timing.raft_tick", "NARAD_TIMING_RAFT_TICK", c.timing.raft_tick);
   }
 
   std::vector<Setting>& all() { return settings_; }
@@ -437,8 +438,9 @@ void validate(Config& c, Problems& problems) {
                   static_cast<int>(!c.security.cluster_tls_ca_file.empty());
   require(tls == 0 || tls == 3,
           "security.cluster_tls_cert_file, _key_file, _ca_file: give all three or none");
-  for (Nanos t : {c.timing.retention_check, c.timing.idle_check, c.timing.hwm_sync,
-                  c.timing.dispatch_retry, c.timing.dispatch_grace, c.timing.ingress_retry}) {
+  for (Nanos t :
+       {c.timing.retention_check, c.timing.idle_check, c.timing.hwm_sync, c.timing.dispatch_retry,
+        c.timing.dispatch_grace, c.timing.ingress_retry, c.timing.raft_tick}) {
     require(t > zero, "timing: every duration must be above 0");
   }
 }

@@ -97,6 +97,7 @@ struct Config {
     Nanos dispatch_retry = std::chrono::seconds(1);
     Nanos dispatch_grace = std::chrono::seconds(3);
     Nanos ingress_retry = std::chrono::seconds(1);
+    Nanos raft_tick = std::chrono::milliseconds(50);  // heartbeats; elections take 10 to 20
   } timing;
 };
 

@@ -15,6 +15,11 @@ Broker::Broker(std::string data_dir, BrokerOptions options)
     : data_dir_(std::move(data_dir)), options_(std::move(options)) {}
 
 bool Broker::start() {
+  launch();
+  return await_ready();
+}
+
+void Broker::launch() {
   std::vector<std::string> argv = options_.wrapper;
   argv.insert(argv.end(),
               {narad_binary(), "serve", "--addr", "127.0.0.1:0", "--data-dir", data_dir_});
@@ -25,6 +30,9 @@ bool Broker::start() {
   // Tests of security say so; all others need no users.
   child.env.try_emplace("NARAD_SECURITY_ENABLED", "false");
   child_ = std::make_unique<Child>(std::move(argv), std::move(child));
+}
+
+bool Broker::await_ready() {
   auto line = child_->line_with("\"node ready\"", std::chrono::seconds(60));
   if (!line) {
     child_->wait(std::chrono::seconds(5));

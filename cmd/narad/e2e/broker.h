@@ -22,6 +22,9 @@ class Broker {
   // Starts the process and waits until it says that it is ready; false (see err()) if it ended
   // first.
   bool start();
+  // The same in two steps, for brokers that become ready together.
+  void launch();
+  bool await_ready();
   void kill9() { child_->kill9(); }
   // SIGTERM, and the exit within `limit`.
   std::optional<Exit> terminate(Duration limit = std::chrono::seconds(10));

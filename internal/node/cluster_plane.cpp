@@ -1,0 +1,264 @@
+#include "internal/node/cluster_plane.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "internal/cluster/addresses.h"
+#include "internal/node/peer_routes.h"
+#include "pkg/base/assert.h"
+#include "pkg/base/text.h"
+
+namespace narad::node {
+namespace {
+
+// A learner that lacks no more than this much of what is committed counts as caught up.
+constexpr std::uint64_t kCaughtUpEntries = 16;
+
+std::map<std::string, Endpoint> peer_addresses(const Config& config, const std::string& self) {
+  std::map<std::string, Endpoint> addresses;
+  for (const ClusterPeer& peer : config.cluster.peers) {
+    if (peer.id == self) continue;
+    // The configuration was checked when it was read.
+    if (auto at = parse_endpoint(peer.addr)) addresses.emplace(peer.id, at.value());
+  }
+  return addresses;
+}
+
+std::string own_peer_address(const Config& config, const std::string& self) {
+  for (const ClusterPeer& peer : config.cluster.peers) {
+    if (peer.id == self) return peer.addr;
+  }
+  return {};
+}
+
+cluster::BootstrapRules rules(const Config& config, const std::string& self) {
+  std::vector<std::string> ids;
+  for (const ClusterPeer& peer : config.cluster.peers) ids.push_back(peer.id);
+  return cluster::rules_of(self, std::move(ids), config.cluster.initial_members,
+                           config.cluster.bootstrap);
+}
+
+peer::PeersOptions peers_options(const Config& config) {
+  peer::PeersOptions options;
+  options.secret = config.cluster.secret;
+  return options;
+}
+peer::ServerOptions server_options(const Config& config) {
+  peer::ServerOptions options;
+  options.secret = config.cluster.secret;
+  return options;
+}
+
+Task<http::Response> serve_proposal(metastore::Metastore* metastore, http::Request request) {
+  // The caller waits no longer than its own deadline, which the server watches.
+  constexpr Nanos kDeadline = std::chrono::seconds(30);
+  http::Response response;
+  response.body = co_await metastore->serve_forwarded(std::move(request.body), kDeadline);
+  response.content_type = "application/octet-stream";
+  co_return response;
+}
+
+}  // namespace
+
+Result<void> ClusterPlane::check(const Config& config) {
+  if (config.cluster.secret.empty() && config.security.enabled) {
+    return Error(Errc::invalid_argument,
+                 "cluster.peers names other nodes, but there is no secret by which they know each "
+                 "other. Set NARAD_CLUSTER_SECRET to the same long random text on every node (make "
+                 "one with: openssl rand -hex 32), or give security.enabled=false "
+                 "(NARAD_SECURITY_ENABLED=false) if the network itself keeps strangers out.");
+  }
+  return ok();
+}
+
+ClusterPlane::ClusterPlane(Env& env, const Config& config, DataDir& data,
+                           cluster::MembershipOptions options)
+    : env_(env),
+      config_(config),
+      data_(data),
+      boot_id_(to_hex16(env.random.next())),
+      configured_(peer_addresses(config, data.identity().node_id)),
+      peers_(env, peers_options(config), *this, *this),
+      server_(env, server_options(config), *this),
+      raft_lane_(env, peers_),
+      owners_(peers_),
+      options_(options) {}
+
+ClusterPlane::~ClusterPlane() = default;
+
+void ClusterPlane::attach(metastore::Metastore& metastore) {
+  metastore_ = &metastore;
+  // It asks this object who this node is, so it cannot be made before the metastore is there.
+  membership_.reset(new cluster::Membership(
+      env_, *this, *this, peers_, rules(config_, data_.identity().node_id), configured_,
+      [] { return wire::DrainStatus{}; }, options_));
+}
+
+Result<void> ClusterPlane::listen(LocalBroker& local, Wakes& wakes) {
+  NARAD_ASSERT(metastore_ != nullptr);
+  membership_->add_routes(server_);
+  add_broker_routes(server_, local, wakes);
+  peer::RaftLane::add_route(server_, [this](raft::Message m, const std::string& from) {
+    metastore_->deliver(std::move(m), from);
+  });
+  peer::RouteOptions proposals;
+  proposals.body_bytes_max = 8u << 20;
+  // What was proposed may still be applied: an answer is worth waiting for.
+  proposals.runs_to_its_end = true;
+  server_.route(
+      "POST /peer/v1/propose", peer::Lane::control,
+      [this](peer::Sender, http::Request r) { return serve_proposal(metastore_, std::move(r)); },
+      proposals);
+  NARAD_TRY(Endpoint at, parse_endpoint(config_.cluster.addr));
+  return server_.listen(at);
+}
+
+Task<void> ClusterPlane::hand_over() {
+  if (membership_) (void)co_await membership_->hand_over();
+}
+
+Task<void> ClusterPlane::stop(Nanos grace) {
+  if (membership_) co_await membership_->stop();
+  co_await server_.stop(grace);
+  co_await raft_lane_.stop();
+  co_await peers_.stop();
+}
+
+// ---- the consensus to others -----------------------------------------------------------------
+
+void ClusterPlane::send(const std::string& node, raft::Message message) {
+  raft_lane_.send(node, std::move(message));
+}
+
+Task<Result<std::string>> ClusterPlane::forward(std::string leader, std::string body,
+                                                Nanos deadline) {
+  peer::Call call(http::Method::post, "/peer/v1/propose", std::move(body));
+  NARAD_CO_TRY(auto response, co_await peers_.call(std::move(leader), peer::Lane::control,
+                                                   std::move(call), deadline));
+  if (response.status == 200) co_return std::move(response.body);
+  // The plane itself refused it, or its deadline passed in the handler.
+  const Errc code = response.status == 503 ? Errc::unknown_outcome : Errc::unavailable;
+  co_return Error(code, cat("the leader's node answered ", response.status, ": ", response.body));
+}
+
+api::ClusterInfo ClusterPlane::cluster_info() const {
+  const raftnode::Status status = metastore_->raft_status();
+  api::ClusterInfo info;
+  info.leader = status.leader_node;
+  for (const raft::Member& member : status.configuration.members()) {
+    const bool leads = member.node == status.leader_node;
+    info.roles[member.node] = leads                                    ? "leader"
+                              : member.role == raft::MemberRole::voter ? "voter"
+                                                                       : "non-voter";
+  }
+  return info;
+}
+
+// ---- who is who --------------------------------------------------------------------------------
+
+peer::Sender ClusterPlane::identity() const {
+  peer::Sender self;
+  self.node_id = data_.identity().node_id;
+  self.replica = metastore_ != nullptr ? metastore_->replica() : raft::ReplicaId(0);
+  self.cluster_id = data_.identity().cluster_id;
+  return self;
+}
+
+std::optional<raft::ReplicaId> ClusterPlane::configured_replica(const std::string& node) const {
+  if (metastore_ == nullptr) return std::nullopt;
+  const raftnode::Status status = metastore_->raft_status();
+  const raft::Member* member = status.configuration.find_node(node);
+  if (member == nullptr) return std::nullopt;
+  return member->replica;
+}
+
+std::optional<Endpoint> ClusterPlane::address_of(const std::string& node) const {
+  static const metastore::State kNothing;
+  if (metastore_ == nullptr) return cluster::address_of(kNothing, configured_, node);
+  return cluster::address_of(*metastore_->view(), configured_, node);
+}
+
+// ---- the consensus to membership ---------------------------------------------------------------
+
+cluster::RaftView ClusterPlane::raft() const {
+  const raftnode::Status status = metastore_->raft_status();
+  cluster::RaftView out;
+  out.leads = status.is_leader && status.leads_own_term;
+  out.term = status.term.value();
+  out.leader = status.leader_node;
+  out.configuration = status.configuration;
+  out.self = status.replica;
+  if (!out.leads) return out;
+  out.reachable.insert(status.replica);
+  for (const auto& [replica, follower] : status.followers) {
+    if (!follower.active) continue;
+    out.reachable.insert(replica);
+    const bool near = follower.match.value() + kCaughtUpEntries >= status.commit.value();
+    if (follower.role == raft::MemberRole::learner && near) out.caught_up.push_back(replica);
+  }
+  return out;
+}
+
+Task<Result<metastore::CommandResult>> ClusterPlane::propose(metastore::Command command) {
+  return metastore_->propose(std::move(command));
+}
+Task<Result<RaftIndex>> ClusterPlane::barrier(Nanos deadline) {
+  return metastore_->barrier(deadline);
+}
+Task<Result<>> ClusterPlane::propose_change(raft::ConfigurationChange change) {
+  return metastore_->propose_change(std::move(change));
+}
+Task<Result<>> ClusterPlane::transfer_leadership(std::string node, Nanos deadline) {
+  return metastore_->transfer_leadership(std::move(node), deadline);
+}
+
+// ---- formation ---------------------------------------------------------------------------------
+
+cluster::OwnDisk ClusterPlane::disk() const {
+  const Identity& identity = data_.identity();
+  cluster::OwnDisk own;
+  own.node = identity.node_id;
+  own.replica = metastore_->replica();
+  own.raft_empty = metastore_->empty();
+  own.cluster_id = identity.cluster_id;
+  own.founding = identity.founding;
+  own.joined = identity.joined;
+  return own;
+}
+
+wire::MemberInfo ClusterPlane::member_info() const {
+  const std::string& self = data_.identity().node_id;
+  const std::string own = own_peer_address(config_, self);
+  wire::MemberInfo info;
+  info.id = self;
+  info.replica = metastore_->replica();
+  info.boot_id = boot_id_;
+  info.http_addr = cluster::advertised(config_.http.addr, own, self);
+  info.cluster_addr = cluster::advertised(config_.cluster.addr, own, self);
+  for (const Disk& disk : data_.disks()) {
+    if (disk.missing.empty()) info.disks.push_back(disk.id);
+  }
+  return info;
+}
+
+std::string ClusterPlane::leader() const { return metastore_->leader().node; }
+
+Task<Result<>> ClusterPlane::adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) {
+  Adoption adoption;
+  adoption.cluster_id = cluster_id;
+  adoption.joined = founding.empty();
+  adoption.founding = std::move(founding);
+  auto job = [&fs = env_.fs, root = data_.root(), identity = data_.identity(), adoption] {
+    return DataDir::adopt_cluster(fs, root, identity, adoption);
+  };
+  NARAD_CO_TRY(auto identity, co_await blocking(env_, "adopt cluster", std::move(job)));
+  data_.set_identity(std::move(identity));
+  co_return ok();
+}
+
+Task<Result<>> ClusterPlane::found(std::vector<raft::Member> configuration) {
+  NARAD_CO_TRY(auto made, raft::Configuration::make(std::move(configuration)));
+  co_return co_await metastore_->found(std::move(made));
+}
+
+}  // namespace narad::node
