@@ -97,7 +97,7 @@ struct Delivery::Impl {
 
   // After every change of the table or the log: wakes as many as there are records for.
   void offer() {
-    const bool topic_waits = config.topic_waiters && config.topic_waiters->size() > 0;
+    const bool topic_waits = config.topic_waiters && config.topic_waiters->wanted();
     if (!topic_waits && waiters->size() == 0) return;
     const std::uint64_t count = table.ready(now(), source->bounds(), caps);
     waiters->wake(count);

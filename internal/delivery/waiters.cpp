@@ -7,7 +7,7 @@
 namespace narad::delivery {
 
 void Waiters::wake(std::uint64_t count, WakeOrigin origin) {
-  if (listener_ && origin == WakeOrigin::here && count > 0) listener_(count);
+  if (watched_ && origin == WakeOrigin::here && count > 0) listener_(count);
   for (; count > 0 && !waiting_.empty(); --count) wake_first(last_rank_);
 }
 

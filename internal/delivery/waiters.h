@@ -29,7 +29,7 @@ enum class WakeOrigin : std::uint8_t {
 
 class Waiters {
  public:
-  // Told of each wake-up that comes from here: there may be waiters on other nodes.
+  // Told of each wake-up that comes from here while watched: there are waiters on other nodes.
   using Listener = std::function<void(std::uint64_t count)>;
 
   Waiters() = default;
@@ -40,6 +40,9 @@ class Waiters {
   void wake(std::uint64_t count, WakeOrigin origin = WakeOrigin::here);
   // How many wait and are not woken yet.
   std::size_t size() const { return waiting_.size(); }
+  // Whether a wake-up is of use to anybody, here or elsewhere.
+  bool wanted() const { return !waiting_.empty() || watched_; }
+  void set_watched(bool watched) { watched_ = watched && listener_; }
 
   class Ticket {
    public:
@@ -73,6 +76,7 @@ class Waiters {
   void wake_first(std::uint64_t rank);
 
   Listener listener_;
+  bool watched_ = false;
   std::list<Ticket*> waiting_;  // by rank
   std::uint64_t last_rank_ = 0;
 };

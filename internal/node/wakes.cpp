@@ -69,6 +69,7 @@ void Wakes::interested(const std::string& node, const wire::InterestCall& call) 
       ++interest_count_;
     }
     it->second.until = env_.clock.mono() + ttl;
+    partitions_.topic_waiters(topic)->set_watched(true);
   }
 }
 
@@ -77,7 +78,12 @@ void Wakes::forget_expired() {
   for (auto topic = interests_.begin(); topic != interests_.end();) {
     interest_count_ -=
         std::erase_if(topic->second, [&](const auto& item) { return item.second.until <= now; });
-    topic = topic->second.empty() ? interests_.erase(topic) : std::next(topic);
+    if (!topic->second.empty()) {
+      ++topic;
+      continue;
+    }
+    partitions_.topic_waiters(topic->first)->set_watched(false);
+    topic = interests_.erase(topic);
   }
   std::erase_if(
       told_, [&](const auto& item) { return !item.second->calling && item.second->until <= now; });
@@ -108,7 +114,9 @@ void Wakes::available(const std::string& topic, std::uint64_t records) {
     }
     ++it;
   }
-  if (nodes.empty()) interests_.erase(found);
+  if (!nodes.empty()) return;
+  interests_.erase(found);
+  partitions_.topic_waiters(topic)->set_watched(false);
 }
 
 Task<void> Wakes::send(std::string node) {
