@@ -173,9 +173,7 @@ std::optional<raft::ReplicaId> ClusterPlane::configured_replica(const std::strin
 }
 
 std::optional<Endpoint> ClusterPlane::address_of(const std::string& node) const {
-  static const metastore::State kNothing;
-  if (metastore_ == nullptr) return cluster::address_of(kNothing, configured_, node);
-  return cluster::address_of(*metastore_->view(), configured_, node);
+  return membership_ ? membership_->address_of(node) : std::nullopt;
 }
 
 // ---- the consensus to membership ---------------------------------------------------------------
@@ -242,6 +240,10 @@ wire::MemberInfo ClusterPlane::member_info() const {
 }
 
 std::string ClusterPlane::leader() const { return metastore_->leader().node; }
+
+std::vector<wire::MemberAddress> ClusterPlane::addresses() const {
+  return cluster::known_addresses(*metastore_->view());
+}
 
 Task<Result<>> ClusterPlane::adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) {
   Adoption adoption;
