@@ -29,21 +29,22 @@ struct Frame {
 using Out = std::shared_ptr<Handshake>;
 
 // A lost stream is a result, and so may pass for an end in time: a step that was cut off says so.
-Task<void> throw_if_cut_off() {
+Task<void> note_lost(error_code ec, Out out) {
   const auto state = co_await asio::this_coro::cancellation_state;
   if (state.cancelled() != asio::cancellation_type::none)
     throw boost::system::system_error(asio::error::operation_aborted);
+  if (ec != asio::error::eof) out->lost_by = ec.message();
 }
 
-Task<bool> send(StreamHolder stream, Bytes bytes) {
+Task<bool> send(StreamHolder stream, Bytes bytes, Out out) {
   const error_code ec = co_await write_all(**stream, buffers_of(as_chars(bytes)));
-  if (ec) co_await throw_if_cut_off();
+  if (ec) co_await note_lost(ec, out);
   co_return !ec;
 }
 
-Task<bool> read_into(StreamHolder stream, asio::mutable_buffer buffer) {
+Task<bool> read_into(StreamHolder stream, asio::mutable_buffer buffer, Out out) {
   const error_code ec = co_await read_exactly(**stream, buffer);
-  if (ec) co_await throw_if_cut_off();
+  if (ec) co_await note_lost(ec, out);
   co_return !ec;
 }
 
@@ -63,7 +64,7 @@ Task<void> refuse(StreamHolder stream, Refusal refusal, Out out) {
   out->end = End::refused_by_us;
   out->code = refusal.code;
   out->why = refusal.text;
-  if (co_await send(stream, wire::encode(refusal))) co_await linger(stream);
+  if (co_await send(stream, wire::encode(refusal), out)) co_await linger(stream);
 }
 
 // What is no preamble at all: an HTTP client is told in its own language.
@@ -71,7 +72,7 @@ Task<void> refuse_foreign(StreamHolder stream, Bytes first, std::string why, Out
   out->end = End::foreign;
   out->why = why + guess_protocol(first);
   if (!looks_like_http_request(first)) {
-    if (co_await send(stream, wire::encode(Refusal{RefusalCode::malformed, why})))
+    if (co_await send(stream, wire::encode(Refusal{RefusalCode::malformed, why}), out))
       co_await linger(stream);
     co_return;
   }
@@ -80,7 +81,7 @@ Task<void> refuse_foreign(StreamHolder stream, Bytes first, std::string why, Out
   const std::string answer =
       cat("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ",
           kText.size(), "\r\nConnection: close\r\n\r\n", kText);
-  if (co_await send(stream, to_bytes(answer))) co_await linger(stream);
+  if (co_await send(stream, to_bytes(answer), out)) co_await linger(stream);
 }
 
 // The next message, of the kind that is due. Nothing if there is none: then `out` says why, and the
@@ -88,7 +89,7 @@ Task<void> refuse_foreign(StreamHolder stream, Bytes first, std::string why, Out
 Task<std::optional<Frame>> receive(StreamHolder stream, PreambleKind due, Out out) {
   Frame frame;
   frame.bytes.resize(wire::kPreambleHeaderBytes);
-  if (!co_await read_into(stream, asio::buffer(frame.bytes))) co_return std::nullopt;
+  if (!co_await read_into(stream, asio::buffer(frame.bytes), out)) co_return std::nullopt;
   auto header = wire::decode_preamble_header(frame.bytes);
   if (!header) {
     co_await refuse_foreign(stream, frame.bytes, header.error().text(), out);
@@ -98,7 +99,7 @@ Task<std::optional<Frame>> receive(StreamHolder stream, PreambleKind due, Out ou
   frame.bytes.resize(wire::kPreambleHeaderBytes + frame.header.body_bytes);
   if (frame.header.body_bytes > 0) {
     const asio::mutable_buffer rest = asio::buffer(frame.bytes) + wire::kPreambleHeaderBytes;
-    if (!co_await read_into(stream, rest)) co_return std::nullopt;
+    if (!co_await read_into(stream, rest, out)) co_return std::nullopt;
   }
   if (frame.is(PreambleKind::refusal)) {
     Refusal refusal = wire::decode_refusal(frame.body());
@@ -159,7 +160,7 @@ Task<void> introduce(Env& env, StreamHolder stream, HandshakeSide side, Lane lan
                      std::string meant, Out out) {
   out->self = side.self->identity();
   const Bytes hello = wire::encode(hello_of(out->self, lane, fresh_nonce(env)));
-  if (!co_await send(stream, hello)) co_return;
+  if (!co_await send(stream, hello, out)) co_return;
   auto theirs = co_await receive(stream, PreambleKind::hello, out);
   if (!theirs) co_return;
   if (!co_await take_hello(stream, *theirs, side.self, meant, out)) co_return;
@@ -170,7 +171,7 @@ Task<void> introduce(Env& env, StreamHolder stream, HandshakeSide side, Lane lan
   }
   out->step = "before its proof";
   const auto proof = wire::prove(side.secret, wire::ProofRole::caller, hello, theirs->bytes);
-  if (!co_await send(stream, wire::encode(proof))) co_return;
+  if (!co_await send(stream, wire::encode(proof), out)) co_return;
   auto answer = co_await receive(stream, PreambleKind::proof, out);
   if (!answer) co_return;
   const auto expected = wire::prove(side.secret, wire::ProofRole::called, hello, theirs->bytes);
@@ -186,7 +187,7 @@ Task<void> welcome(Env& env, StreamHolder stream, HandshakeSide side, std::funct
   if (!co_await take_hello(stream, *theirs, side.self, "", out)) co_return;
   out->step = "before its proof";
   const Bytes hello = wire::encode(hello_of(out->self, out->lane, fresh_nonce(env)));
-  if (!co_await send(stream, hello)) co_return;
+  if (!co_await send(stream, hello, out)) co_return;
   auto answer = co_await receive(stream, PreambleKind::proof, out);
   if (!answer) co_return;
   const auto expected = wire::prove(side.secret, wire::ProofRole::caller, theirs->bytes, hello);
@@ -199,7 +200,7 @@ Task<void> welcome(Env& env, StreamHolder stream, HandshakeSide side, std::funct
     co_return;
   }
   const auto proof = wire::prove(side.secret, wire::ProofRole::called, theirs->bytes, hello);
-  if (!co_await send(stream, wire::encode(proof))) co_return;
+  if (!co_await send(stream, wire::encode(proof), out)) co_return;
   out->end = End::proven;
 }
 

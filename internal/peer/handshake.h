@@ -22,6 +22,7 @@ struct Handshake {
   };
   End end = End::lost;
   std::string step = "before its greeting";  // where it was lost
+  std::string lost_by;                       // the error of the stream, if it was one
   Sender self;                               // as this node presented itself
   std::optional<Sender> who;                 // as the other end did; proven only if `end` says so
   Lane lane = Lane::control;

@@ -107,7 +107,8 @@ std::string why_not(const Dialled& d, bool in_time) {
     case Handshake::End::foreign:
       return h.why;
     case Handshake::End::lost:
-      return cat(in_time ? "it closed the connection " : "it said nothing in time ", h.step);
+      if (!in_time) return cat("it said nothing in time ", h.step);
+      return cat("the connection ended ", h.step, h.lost_by.empty() ? "" : ": ", h.lost_by);
     case Handshake::End::proven:
       break;
   }

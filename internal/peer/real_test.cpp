@@ -10,6 +10,8 @@
 #include "pkg/async/task_group.h"
 #include "pkg/base/text.h"
 #include "pkg/env/real/runtime.h"
+#include "pkg/env/real/test_certificates.h"
+#include "pkg/env/real/tls.h"
 
 namespace narad::peer {
 namespace {
@@ -108,6 +110,78 @@ TEST(PeerReal, CallsOverLoopback_AreAnsweredAndStrangersRefused) {
   options.log.level = LogLevel::error;
   Runtime runtime(options);
   EXPECT_EQ(runtime.run(check(runtime.env())), 0);
+}
+
+// ---- with TLS
+// ------------------------------------------------------------------------------------
+
+std::shared_ptr<const TlsContext> load(const TlsFiles& files) {
+  auto context = TlsContext::load(files);
+  EXPECT_TRUE(context) << context.error().text();
+  return context.value();
+}
+
+// n1 listens with TLS; n0 calls it with a certificate of the same authority, with one of another,
+// and without TLS.
+struct TlsWorld {
+  explicit TlsWorld(Env& e)
+      : server_net(e.net, e.executor, load(ca.issue("n1"))),
+        client_net(e.net, e.executor, load(ca.issue("n0"))),
+        strange_net(e.net, e.executor, load(other.issue("n0"))),
+        server_env(with_net(e, server_net)),
+        client_env(with_net(e, client_net)),
+        strange_env(with_net(e, strange_net)),
+        n0(Sender{"n0", ReplicaId(1), 7}),
+        n1(Sender{"n1", ReplicaId(2), 7}),
+        peers(client_env, calling("s"), n0, n0),
+        strange(strange_env, calling("s"), n0, n0),
+        plain(e, calling("s"), n0, n0),
+        server(server_env, listening("s"), n1) {}
+  ::narad::testing::CertificateAuthority ca{"peers"}, other{"others"};
+  TlsNet server_net, client_net, strange_net;
+  Env server_env, client_env, strange_env;
+  Party n0, n1;
+  Peers peers, strange, plain;
+  Server server;
+};
+
+Task<int> check_tls(std::shared_ptr<TlsWorld> w) {
+  RouteOptions options;
+  options.body_bytes_max = 4u << 20;
+  w->server.route("POST /peer/v1/echo", Lane::data, echo, options);
+  EXPECT_TRUE(w->server.listen(Endpoint{"127.0.0.1", 0}));
+  w->n0.addresses["n1"] = w->server.local().front();
+  for (std::size_t bytes : {std::size_t{0}, std::size_t{500}, std::size_t{3'000'000}}) {
+    const std::string body(bytes, 'x');
+    Call call(http::Method::post, "/peer/v1/echo", body);
+    auto r = co_await w->peers.call("n1", Lane::data, std::move(call), std::chrono::seconds(20));
+    EXPECT_TRUE(r) << r.error().text();
+    if (r) EXPECT_TRUE(r.value().body == body);
+  }
+  EXPECT_EQ(w->peers.stats(Lane::data).connects, 1u);
+  Call call(http::Method::post, "/peer/v1/echo", "x");
+  auto strange = co_await w->strange.call("n1", Lane::data, call, std::chrono::seconds(20));
+  EXPECT_FALSE(strange);
+  EXPECT_EQ(strange.error().code(), Errc::unavailable);
+  EXPECT_NE(strange.error().text().find("certificate verify failed"), std::string::npos)
+      << strange.error().text();
+  auto plain = co_await w->plain.call("n1", Lane::data, call, std::chrono::seconds(20));
+  EXPECT_FALSE(plain);
+  EXPECT_EQ(plain.error().code(), Errc::unavailable);
+  co_await w->peers.stop();
+  co_await w->strange.stop();
+  co_await w->plain.stop();
+  co_await w->server.stop(std::chrono::seconds(1));
+  co_return 0;
+}
+
+TEST(PeerReal, CallsWithMutualTls_AreAnsweredAndOtherAuthoritiesRefused) {
+  RuntimeOptions options;
+  options.log.level = LogLevel::error;
+  Runtime runtime(options);
+  auto world = std::make_shared<TlsWorld>(runtime.env());
+  EXPECT_EQ(runtime.run(check_tls(world)), 0);
+  runtime.shutdown();
 }
 
 }  // namespace
