@@ -39,6 +39,13 @@ std::optional<Endpoint> address_of(const metastore::State& state, const AddressH
                                    const std::map<std::string, Endpoint>& configured,
                                    const std::string& node);
 
+// The same without hints: before there is a Membership, whose address_of() has them.
+inline std::optional<Endpoint> address_of(const metastore::State& state,
+                                          const std::map<std::string, Endpoint>& configured,
+                                          const std::string& node) {
+  return address_of(state, AddressHints{}, configured, node);
+}
+
 // What the metastore knows, for others who ask who this node is.
 std::vector<wire::MemberAddress> known_addresses(const metastore::State& state);
 

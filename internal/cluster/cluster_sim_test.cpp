@@ -77,9 +77,6 @@ class Node final : public FormationHost,
   }
   std::string leader() const override { return store->leader().node; }
   std::string data_dir() const override { return "/data"; }
-  std::vector<wire::MemberAddress> addresses() const override {
-    return known_addresses(*store->view());
-  }
   Task<Result<>> adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) override {
     co_await sleep_for(env, 1ms);
     setup.cluster_id = cluster_id;

@@ -15,12 +15,14 @@ struct Formation::Probe {
 };
 
 Formation::Formation(Env& env, FormationHost& host, peer::Caller& caller, BootstrapRules rules,
-                     std::map<std::string, Endpoint> addresses, FormationOptions options)
+                     std::map<std::string, Endpoint> addresses, Known known,
+                     FormationOptions options)
     : env_(env),
       host_(host),
       caller_(caller),
       rules_(std::move(rules)),
       addresses_(std::move(addresses)),
+      known_(std::move(known)),
       options_(options),
       probed_(env),
       tasks_(env) {}
@@ -33,7 +35,7 @@ wire::WhoAnswer Formation::who() const {
   who.cluster_id = own.cluster_id;
   if (own.cluster_id != 0) who.founding = own.founding;
   who.leader = host_.leader();
-  who.members = host_.addresses();
+  who.members = known_();
   return who;
 }
 

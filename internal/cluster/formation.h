@@ -5,6 +5,7 @@
 //
 // Order, so that every crash leaves a state from which the same way is taken again: node.json says
 // which cluster (and, for a founder, with which configuration), then the Raft store begins.
+#include <functional>
 #include <map>
 #include <string>
 
@@ -27,8 +28,6 @@ class FormationHost {
   virtual wire::MemberInfo member_info() const = 0;
   virtual std::string leader() const = 0;    // node id; empty: none known
   virtual std::string data_dir() const = 0;  // for people
-  // The members this node knows of.
-  virtual std::vector<wire::MemberAddress> addresses() const = 0;
   // Durable in node.json when it answers. `founding` empty: it joins.
   virtual Task<Result<>> adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) = 0;
   // The Raft store begins with this configuration; durable when it answers. `exists` counts as
@@ -51,9 +50,11 @@ struct FormationOptions {
 
 class Formation {
  public:
-  // `addresses`: where each peer of the rules listens.
+  // `addresses`: where each peer of the rules listens. `known`: the members this node knows, for
+  // others who ask.
+  using Known = std::function<std::vector<wire::MemberAddress>()>;
   Formation(Env& env, FormationHost& host, peer::Caller& caller, BootstrapRules rules,
-            std::map<std::string, Endpoint> addresses, FormationOptions options = {});
+            std::map<std::string, Endpoint> addresses, Known known, FormationOptions options = {});
 
   // "Who are you", for others. Add before the server listens, and before run().
   void add_routes(peer::Server& server);
@@ -81,6 +82,7 @@ class Formation {
   peer::Caller& caller_;
   const BootstrapRules rules_;
   const std::map<std::string, Endpoint> addresses_;
+  const Known known_;
   const FormationOptions options_;
   Standing::Phase phase_ = Standing::Phase::starting;
   std::string detail_;

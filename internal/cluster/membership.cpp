@@ -13,7 +13,9 @@ Membership::Membership(Env& env, FormationHost& host, Consensus& consensus, peer
       leadership_(env, options.liveness),
       peers_(rules.peers),
       configured_(addresses),
-      formation_(env, host, caller, std::move(rules), std::move(addresses), options.formation),
+      formation_(
+          env, host, caller, std::move(rules), std::move(addresses),
+          [this] { return known_addresses(*consensus_.view()); }, options.formation),
       desk_(env, consensus, leadership_, caller, node_, options.desk),
       heartbeater_(
           env, consensus, caller, desk_, [this] { return host_.member_info(); }, std::move(drain),

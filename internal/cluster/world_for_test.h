@@ -192,9 +192,6 @@ class TestNode final : public FormationHost, public peer::Self, public peer::Add
   }
   std::string leader() const override { return consensus.leader_node(); }
   std::string data_dir() const override { return "/data"; }
-  std::vector<wire::MemberAddress> addresses() const override {
-    return known_addresses(*consensus.view());
-  }
   Task<Result<>> adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) override {
     co_await sleep_for(env, 1ms);
     setup.disk.cluster_id = cluster_id;
