@@ -241,10 +241,6 @@ wire::MemberInfo ClusterPlane::member_info() const {
 
 std::string ClusterPlane::leader() const { return metastore_->leader().node; }
 
-std::vector<wire::MemberAddress> ClusterPlane::addresses() const {
-  return cluster::known_addresses(*metastore_->view());
-}
-
 Task<Result<>> ClusterPlane::adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) {
   Adoption adoption;
   adoption.cluster_id = cluster_id;

@@ -92,7 +92,6 @@ class ClusterPlane final : public raftnode::Transport,
   cluster::OwnDisk disk() const override;
   wire::MemberInfo member_info() const override;
   std::string leader() const override;
-  std::vector<wire::MemberAddress> addresses() const override;
   std::string data_dir() const override { return data_.root(); }
   Task<Result<>> adopt(std::uint64_t cluster_id, std::vector<raft::Member> founding) override;
   Task<Result<>> found(std::vector<raft::Member> configuration) override;
