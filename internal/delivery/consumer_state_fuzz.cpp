@@ -75,6 +75,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ByteWriter(snapshot).u64(whole);
   try_snapshot(snapshot);
 
+  // A journal with this behind its header.
+  Bytes tail = encode_journal_header(id.identity);
+  tail.insert(tail.end(), input.begin(), input.end());
+  try_journal(Bytes(tail));
+  for (std::uint64_t from : {kConsumerHeaderBytes, tail.size() / 2}) {
+    (void)find_journal_entry(tail, from, id.identity);
+  }
+
   // A journal whose one entry has this content.
   Bytes journal = encode_journal_header(id.identity);
   Bytes entry(kJournalEntryHeaderBytes);

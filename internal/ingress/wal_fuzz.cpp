@@ -57,11 +57,46 @@ void check_payload(ByteView payload) {
   if (auto decoded = decode_frame(frame, origin)) check_frame(*decoded, origin);
 }
 
+// A segment as the writer makes it, with a byte of it changed: the bytes say which, and what the
+// messages hold.
+void check_made(ByteView bytes) {
+  if (bytes.size() < 3) return;
+  const std::size_t damage_at =
+      static_cast<std::size_t>(bytes[0]) + 256 * (bytes[1] == std::byte{1});
+  const ByteView text = bytes.subspan(3, std::min<std::size_t>(bytes.size() - 3, 60));
+  const SegmentHeader header{OriginId(7), Sequence(5)};
+  const auto head = encode_header(header);
+  Bytes segment(head.begin(), head.end());
+  for (std::uint64_t n = 0; n < 4; ++n) {
+    const Message m{Incarnation(1), "t",          PartitionId(0), std::string(as_chars(text)),
+                    UnixMillis(5),  to_text(text)};
+    const std::size_t size = frame_bytes(m).value();
+    segment.resize(segment.size() + size);
+    const std::span<std::byte> frame(segment.data() + segment.size() - size, size);
+    encode_frame(frame.data(), size, m);
+    seal_frames(frame, 1, header.origin, header.first.plus(n), header.first.plus(n - 1));
+  }
+  require(scan_segment(segment).frames == 4);
+  segment[damage_at % segment.size()] ^= bytes[2];
+  check_segment(segment);
+  const SegmentScan scan = scan_segment(segment);
+  const auto witness =
+      find_witness(segment, scan.end_at, header.origin, header.first.plus(scan.frames));
+  require(!witness || witness->synced >= header.first.plus(scan.frames));
+}
+
+void check_name(std::string_view name) {
+  if (auto first = parse_segment_name(name)) require(segment_name(*first) == name);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   ByteView bytes{reinterpret_cast<const std::byte*>(data), size};
   check_segment(bytes);
   check_payload(bytes);
+  check_made(bytes);
+  check_name(as_chars(bytes));
+  (void)decode_frame(bytes, OriginId(7));
   return 0;
 }

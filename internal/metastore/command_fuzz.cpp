@@ -18,8 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   apply(state, RaftIndex(2), topic);
   apply(state, RaftIndex(3),
         CreateUser{"svc", "$2b$10$" + std::string(53, 'a'), {}, false, UnixMillis(1)});
-  apply(state, RaftIndex(4), command);
+  const CommandResult result = apply(state, RaftIndex(4), command);
   check_invariants(state);
+  NARAD_ASSERT(!to_string(result.code).empty());
+  if (!result.done()) NARAD_ASSERT(!to_error(result).text().empty());
+  NARAD_ASSERT(std::holds_alternative<Unsupported>(command) || !op_name(command).empty());
   if (!std::holds_alternative<Unsupported>(command)) {
     const std::string text = encode(command);
     NARAD_ASSERT(encode(decode_command(text)) == text, text);

@@ -25,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (value && value.value()) check(query.first(name) == *value.value());
     if (!value) check(value.error().code() == narad::Errc::invalid_argument);
   }
+  if (query.has_bad_name()) check(text.find('%') != std::string_view::npos);
 
   const std::string clean = clean_path(text);
   check(clean.starts_with('/'));

@@ -1,6 +1,7 @@
 // Arbitrary bytes as a segment: every reader of frames, records and control frames must end,
 // account for every byte, and never trust what does not verify. So that the interesting parts are
 // reached, the fuzzer's bytes are also taken as payloads of frames that do verify.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,6 +15,12 @@ namespace {
 
 constexpr LogId kLog{0x0123456789abcdef};
 
+// So that bytes which are not there are noticed.
+void read(ByteView bytes) {
+  static volatile std::uint8_t sink;
+  for (const std::byte b : bytes) sink = sink ^ static_cast<std::uint8_t>(b);
+}
+
 void walk_records(const FrameHeader& header, ByteView stored) {
   Bytes scratch;
   auto raw = raw_payload(header, stored, scratch);
@@ -24,15 +31,33 @@ void walk_records(const FrameHeader& header, ByteView stored) {
     auto record = reader.next();
     if (!record || !record.value()) break;
     NARAD_ASSERT(++n <= raw.value().size());
+    read(as_bytes(record.value()->key));
+    read(as_bytes(record.value()->payload));
   }
 }
 
-void scan(ByteView bytes, LogId log, Offset end, Offset persisted) {
+// What is accepted is what would be written.
+void check_control_payload(ByteView payload) {
+  ByteReader in(payload);
+  const LogId log(in.u64());
+  auto origins = decode_control_payload(payload, log);
+  if (!origins) return;
+  Control control;
+  control.log = log;
+  control.origins = std::move(origins).value();
+  Bytes again;
+  append_control_frame(again, control);
+  const ByteView written = ByteView(again).subspan(kHeaderBytes);
+  NARAD_ASSERT(std::equal(written.begin(), written.end(), payload.begin(), payload.end()));
+}
+
+void scan(ByteView bytes, LogId log, Offset end, Offset persisted, Offset verify_from = {}) {
   MemorySource source(bytes);
   ScanOptions options;
   options.log = log;
   options.bytes = bytes.size();
   options.end = end;
+  options.verify_from = verify_from;
   SegmentScanner scanner(source, options);
   Recovery recovery(Offset(0), persisted, OriginTable(), UnixMillis(0));
   std::uint64_t at = 0;
@@ -73,7 +98,7 @@ void scan_sealed(ByteView bytes) {
   header.raw_bytes = codec == 1 ? 4096 : header.stored_bytes;
   if (header.records > header.raw_bytes / kRecordBytesMin) return;
   walk_records(header, payload);
-  (void)decode_control_payload(payload, kLog);
+  check_control_payload(payload);
   Bytes segment;
   Control control;
   control.log = kLog;
@@ -87,6 +112,9 @@ void scan_sealed(ByteView bytes) {
     h.flags = base == 2 ? kFlagSyncHead : 0;
     writer.end(h);
   }
+  const Bytes cut(segment.begin(), segment.end() - damage_at % 100);
+  scan(cut, kLog, kNoOffset, Offset(0), kNoOffset);  // headers only
+  (void)decode_control_frame(Bytes(segment.begin(), segment.begin() + damage_at % 100));
   segment[damage_at % segment.size()] ^= std::byte{0x55};
   scan(segment, kLog, kNoOffset, Offset(count % 4));
   scan(segment, kLog, Offset(3), Offset(count % 4));
@@ -99,6 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace narad;
   using namespace narad::seglog;
   const ByteView bytes(reinterpret_cast<const std::byte*>(data), size);
+  (void)decode_header(bytes, kLog);
   const ControlCheck control = decode_control_frame(bytes);
   scan(bytes, control.status == HeaderStatus::good ? control.control.log : kLog, kNoOffset,
        Offset(0));
