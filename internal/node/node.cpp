@@ -87,7 +87,7 @@ struct Node::Impl {
   std::unique_ptr<dispatch::CommitTarget> wrapped_target;
   std::unique_ptr<Source> source;
   std::unique_ptr<dispatch::Dispatcher> dispatcher;
-  std::unique_ptr<security::Security> security;
+  std::shared_ptr<security::Security> security;
   std::unique_ptr<api::Api> api;
   std::unique_ptr<http::Server> server;
   TaskGroup tasks;
@@ -160,8 +160,10 @@ security::Options security_options(const Config& config) {
 }  // namespace
 
 Task<Result<void>> Node::reload() {
-  if (!impl_->security) co_return ok();
-  co_return co_await impl_->security->reload();
+  // A start that fails meanwhile lets go of its own.
+  const std::shared_ptr<security::Security> security = impl_->security;
+  if (security == nullptr) co_return ok();
+  co_return co_await security->reload();
 }
 
 // Every record of a partition came through the WAL, and a WAL is never without a file once it was
@@ -365,7 +367,7 @@ void Node::Impl::start_dispatching() {
 }
 
 Task<Result<void>> Node::Impl::start_answering(Endpoint at) {
-  security = std::make_unique<security::Security>(env, *metastore, security_options(config));
+  security = std::make_shared<security::Security>(env, *metastore, security_options(config));
   NARAD_CO_TRY(co_await security->start());
   api = std::make_unique<api::Api>(env, *broker, *security, registry, api_options(config));
   http::ServerOptions server_options;
