@@ -195,7 +195,8 @@ TEST(Storage, DamagedState_IsMadeAnewFromSnapshotAndLogAndKeptAside) {
   }
 }
 
-TEST(Storage, DamagedStateAndSnapshot_RefuseTheStartAndNameTheWayOut) {
+// traps.md 35: a damaged snapshot read as an empty state had streams deleted everywhere.
+TEST(Storage, Trap35_DamagedStateAndSnapshot_RefuseTheStartAndNameTheWayOut) {
   World w;
   w.make();
   w.damage("state.");

@@ -20,7 +20,7 @@ using raft::ReplicaId;
 
 namespace {
 
-constexpr std::size_t kLearnedNodesMax = 256;
+constexpr std::size_t kLearnedNodesMax = 4096;
 // One transaction takes at most about so much.
 constexpr std::uint64_t kWriteBytesMax = 8u << 20;
 
@@ -98,9 +98,12 @@ struct RaftNode::Impl {
   bool pumping = false;
 
   std::deque<Work> work;
-  std::optional<raft::HardState> lazy;       // commit: stored with whatever is stored next
-  std::map<ReplicaId, std::string> learned;  // nodes of replicas outside the configuration
-  std::set<ReplicaId> chunks_read;           // replicas that one is being read for
+  std::optional<raft::HardState> lazy;  // commit: stored with whatever is stored next
+  // Nodes of replicas: members of this and earlier configurations (a removed one is told so), and
+  // whoever has written.
+  std::map<ReplicaId, std::string> learned;
+  std::optional<Index> learned_from;  // the configuration whose members are in it
+  std::set<ReplicaId> chunks_read;    // replicas that one is being read for
   std::uint64_t next_context;
   std::map<std::uint64_t, WaiterPtr<std::optional<Index>>> reads;
   std::map<raft::ProposalId, WaiterPtr<Result<void>>> changes;
@@ -116,6 +119,8 @@ struct RaftNode::Impl {
   void hurry();
   bool alone() const;
   std::string node_of(ReplicaId replica) const;
+  void learn(ReplicaId replica, const std::string& node);
+  void learn_members();
 
   void pump();
   void take(raft::Ready r);
@@ -151,6 +156,8 @@ Result<void> RaftNode::Impl::begin(raft::StartState state) {
   applied = state.applied;
   NARAD_TRY(core, Core::create(core_options(options, store->replica(), seed), std::move(state)));
   ++life;
+  learned_from.reset();
+  learn_members();
   compacting = false;
   lazy.reset();
   bytes_since_snapshot = 0;
@@ -185,13 +192,31 @@ std::string RaftNode::Impl::node_of(ReplicaId replica) const {
   return known == learned.end() ? std::string() : known->second;
 }
 
+void RaftNode::Impl::learn(ReplicaId replica, const std::string& node) {
+  if (learned.size() >= kLearnedNodesMax && !learned.contains(replica)) {
+    learned.clear();
+    learned_from.reset();
+  }
+  learned[replica] = node;
+}
+
+void RaftNode::Impl::learn_members() {
+  const Index index = core->membership().current_index();
+  if (learned_from == index) return;
+  for (const raft::Member& m : core->membership().current().members()) learn(m.replica, m.node);
+  learned_from = index;
+}
+
 // ---- the core's outputs -------------------------------------------------------------------------
 
 // Synchronous; whoever gave the core an input calls it, or wakes the drive loop to.
 void RaftNode::Impl::pump() {
   if (pumping || dead) return;
   pumping = true;
-  while (core && core->has_ready()) take(core->take_ready());
+  while (core && core->has_ready()) {
+    learn_members();
+    take(core->take_ready());
+  }
   pumping = false;
   if (!core) return;
   if (core->fault() && !fault_told) {
@@ -607,8 +632,7 @@ void RaftNode::deliver(raft::Message message, const std::string& from_node) {
   Impl& impl = *impl_;
   if (!impl.core || impl.stopping || impl.dead) return;
   if (!from_node.empty() && impl.core->membership().current().find(message.from) == nullptr) {
-    if (impl.learned.size() >= kLearnedNodesMax) impl.learned.clear();
-    impl.learned[message.from] = from_node;
+    impl.learn(message.from, from_node);
   }
   const auto kind = message.kind;
   if (auto done = impl.core->step(std::move(message)); !done && !impl.core->fault()) {

@@ -45,7 +45,7 @@ struct Node final : raftnode::Transport, Forwarder {
 
 class World {
  public:
-  World(std::uint64_t seed, Counters& counters, Defect defect);
+  World(std::uint64_t seed, Counters& counters, Wish wish);
   RunResult run();
 
   // ---- the network ------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class World {
   MetastoreOptions options_of(int number);
   // Never for damage: nothing here damages what is durable.
   void could_not_open(int number, const Error& why);
-  Defect defect() const { return defect_; }
+  Defect defect() const { return wish_.defect; }
   Counters& counters() { return counters_; }
   const raft::Configuration& founding() const { return founding_; }
 
@@ -74,9 +74,11 @@ class World {
   void went_down(std::size_t machine);
   Finding found_group();
   Finding settle(Nanos limit);
+  std::string statuses();
   bool all_answer();
   Finding compare_states();
   Finding final_reads();
+  Finding isolate_a_node();
   Finding replace_a_disk();
   Finding remove_a_node();
   Node* leader();
@@ -84,6 +86,7 @@ class World {
   void schedule_fault();
   void fault();
   void kill(std::size_t machine);
+  void change_members();
   void partition();
   void draw_weather();
   std::size_t leader_or_any();
@@ -94,7 +97,7 @@ class World {
 
   std::uint64_t seed_;
   Counters& counters_;
-  Defect defect_;
+  const Wish wish_;
   sim::Sim sim_;
   sim::SimNet net_;
   sim::Rng rng_;
@@ -247,10 +250,10 @@ Task<void> perform(Node& node, Operation op, History& history, std::shared_ptr<P
 
 // ---- the world ----------------------------------------------------------------------------------
 
-World::World(std::uint64_t seed, Counters& counters, Defect defect)
+World::World(std::uint64_t seed, Counters& counters, Wish wish)
     : seed_(seed),
       counters_(counters),
-      defect_(defect),
+      wish_(wish),
       sim_(seed),
       net_(sim_),
       rng_(sim_.stream("plan")),
@@ -447,12 +450,29 @@ void World::kill(std::size_t machine) {
   }
 }
 
+Task<void> try_change(Node& node, raft::ConfigurationChange change) {
+  auto done = co_await node.store->propose_change(std::move(change));
+  node.world.counters().hit(done ? "members changed" : "change of members failed");
+}
+
 Task<void> hand_over(Node& node) {
   auto done = co_await node.store->transfer_leadership("", 2s);
   node.world.counters().hit(done ? "leadership handed over" : "hand-over failed");
 }
 
+// A voter becomes a learner; the leader makes it a voter again once it has caught up.
+void World::change_members() {
+  Node* n = node(leader_or_any());
+  if (n == nullptr || !n->store->leader().is_self) return;
+  const raft::Configuration& c = n->store->raft_status().configuration;
+  const raft::Member& member = c.members()[rng_.below(c.members().size())];
+  const raft::ConfigurationChange demote{raft::ConfigurationChange::Kind::demote, member.replica,
+                                         ""};
+  asio::post(n->env.executor, [n, demote] { n->tasks.spawn("demote", try_change(*n, demote)); });
+}
+
 void World::fault() {
+  if (wish_.members_change && rng_.below(3) == 0) return change_members();
   const std::uint64_t dice = rng_.below(20);
   if (dice < 6) {
     kill(leader_or_any());
@@ -603,16 +623,25 @@ World::Finding World::settle(Nanos limit) {
   };
   if (!sim_.run_until(calm, limit)) {
     std::string text = cat("no progress after faults stopped, ", probe->answered, " answered");
+    return text + statuses();
+  }
+  return compare_states();
+}
+
+// For people.
+std::string World::statuses() {
+  std::string text;
+  {
     for (std::size_t i = 0; i < machines_.size(); ++i) {
       if (node(i) == nullptr) continue;
       const raftnode::Status s = node(i)->store->raft_status();
       text += cat("\n  n", i, " ", to_string(s.role), " term ", s.term, " leader ", s.leader_node,
                   " commit ", s.commit, " applied ", s.applied, " last ", s.last, " ",
+                  to_string(s.standing), " ", raft::describe(s.configuration), " ",
                   node(i)->store->caught_up() ? "caught up " : "", s.trouble);
     }
-    return text;
   }
-  return compare_states();
+  return text;
 }
 
 Node* World::leader() {
@@ -620,6 +649,32 @@ Node* World::leader() {
     if (node(i) != nullptr && node(i)->store->leader().is_self) return node(i);
   }
   return nullptr;
+}
+
+// Cut off, a node soon says that it is not caught up, whether it led or not, and answers no
+// barrier; then it comes back.
+World::Finding World::isolate_a_node() {
+  const std::size_t victim = leader_or_any();
+  for (int other = 0; other < static_cast<int>(machines_.size()); ++other) {
+    blocked_.insert({static_cast<int>(victim), other});
+    blocked_.insert({other, static_cast<int>(victim)});
+  }
+  Node* n = node(victim);
+  if (n == nullptr) return "a node is down in peace";
+  // By the node's own clock, which runs at most 1.9 times as fast: 100 ticks, and what was on the
+  // way.
+  sim_.run_for(5s + 200ms);
+  if (n->store->caught_up()) return "a node without contact says that it is caught up";
+  auto probe = std::make_shared<Probe>();
+  asio::post(n->env.executor, [n, probe] { n->tasks.spawn("probe", Probe::run(*n, probe)); });
+  sim_.run_for(11s);
+  if (probe->answered != 0) return "a node that was cut off answered a barrier";
+  blocked_.clear();
+  if (!sim_.run_until([n] { return n->store->caught_up(); }, 10s)) {
+    return "a node that was cut off does not catch up";
+  }
+  counters_.hit("node isolated");
+  return std::nullopt;
 }
 
 struct Change {
@@ -686,7 +741,8 @@ World::Finding World::remove_a_node() {
   const auto out = [this, victim] {
     return node(victim)->store->raft_status().standing == raft::Standing::outside;
   };
-  if (!sim_.run_until(out, 10s)) return "the removed node does not know it";
+  if (!sim_.run_until(out, 10s))
+    return cat("removed node n", victim, " does not know it", statuses());
   if (!sim_.run_until([this] { return leader() != nullptr; }, 10s)) return "no leader";
   const auto term = leader()->store->leader().term;
   sim_.run_for(5s);
@@ -744,6 +800,7 @@ RunResult World::run() {
   // Whatever was still open ends by its own patience.
   if (!f) sim_.run_for(kClientPatience + 1s);
   if (!f) f = final_reads();
+  if (!f && rng_.below(2) == 0) f = isolate_a_node();
   if (!f && rng_.below(2) == 0) f = replace_a_disk();
   if (!f) f = final_reads();
   if (!f) f = history_.violation();
@@ -761,8 +818,8 @@ RunResult World::run() {
 
 }  // namespace
 
-RunResult run(std::uint64_t seed, Counters& counters, Defect defect) {
-  World world(seed, counters, defect);
+RunResult run(std::uint64_t seed, Counters& counters, Wish wish) {
+  World world(seed, counters, wish);
   return world.run();
 }
 

@@ -24,6 +24,11 @@ enum class Defect : std::uint8_t {
   early_refusal,  // "leadership lost" told as "not done"
 };
 
+struct Wish {
+  Defect defect = Defect::none;
+  bool members_change = false;  // during the faults
+};
+
 struct Counters {
   std::map<std::string, std::uint64_t> all;
   void hit(const std::string& mark, std::uint64_t n = 1) { all[mark] += n; }
@@ -37,6 +42,6 @@ struct RunResult {
   std::uint64_t trace = 0;
 };
 
-RunResult run(std::uint64_t seed, Counters& counters, Defect defect = Defect::none);
+RunResult run(std::uint64_t seed, Counters& counters, Wish wish = {});
 
 }  // namespace narad::metastore::simtest
