@@ -255,7 +255,9 @@ Task<Result<void>> Node::Impl::open_metastore() {
   if (ClusterPlane::wanted(config)) plane = std::make_unique<ClusterPlane>(env, config, *data);
   metastore::MetastoreOptions how;
   how.node_id = data->identity().node_id;
-  how.found_alone = plane == nullptr;
+  // A node that belongs to others begins nothing anew, whatever is left on its disk.
+  const bool has_others = data->identity().joined || data->identity().founding.size() > 1;
+  how.found_alone = plane == nullptr && !has_others;
   how.raft.tick = config.timing.raft_tick;
   how.raft.transport = plane.get();
   how.raft.promote_learners = false;  // the controller does, by its policy
@@ -265,6 +267,13 @@ Task<Result<void>> Node::Impl::open_metastore() {
   if (plane) {
     plane->attach(*metastore);
     co_return ok();
+  }
+  if (const auto& members = metastore->raft_status().configuration.members(); members.size() != 1) {
+    co_return Error(
+        Errc::conflict,
+        cat("this node belongs to cluster ", to_hex16(data->identity().cluster_id),
+            " with other nodes, but cluster.peers names none: set cluster.peers, or start with an "
+            "empty data directory"));
   }
   co_return co_await found_alone();
 }
