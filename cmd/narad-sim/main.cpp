@@ -132,6 +132,9 @@ sim::Plan (*plans_of(const Arguments& a))(std::uint64_t) {
   return a.cluster ? simtest::cluster_plan_of : simtest::plan_of;
 }
 
+// The prefix of its lines in .ci/floors.
+std::string_view floors_of(const Arguments& a) { return a.cluster ? "cluster" : "simulation"; }
+
 sim::Scenario scenario_of(const Arguments& a) {
   return [defect = a.defect](const sim::Plan& plan, const sim::RunWish& wish) {
     return simtest::run(plan, wish, defect).outcome;
@@ -212,8 +215,8 @@ int run_budget(const Arguments& a) {
   // A shorter budget (by hand) has no floor.
   const char* given = std::getenv("NARAD_SIM_SECONDS");
   const auto budget = given != nullptr ? parse_number<std::uint64_t>(given).value_or(0)
-                                       : floors["simulation_budget_seconds"];
-  const std::uint64_t floor = given != nullptr ? 0 : floors["simulation_seeds"];
+                                       : floors[cat(floors_of(a), "_budget_seconds")];
+  const std::uint64_t floor = given != nullptr ? 0 : floors[cat(floors_of(a), "_seeds")];
   const unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   const auto until = Clock::now() + std::chrono::seconds(budget);
   std::vector<std::pair<pid_t, int>> children;
@@ -254,7 +257,7 @@ int run_budget(const Arguments& a) {
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
     add_summary(total, text);
   }
-  if (floor > 0) total.never_reached = total.reach.missing(simtest::required_marks());
+  if (floor > 0) total.never_reached = total.reach.missing(simtest::required_marks(a.cluster));
   std::printf("%s", total.text().c_str());
   if (worst != 0) return worst;
   if (total.seeds < floor) {

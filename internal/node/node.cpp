@@ -43,6 +43,7 @@ struct Node::Impl {
   Task<void> become_member();
   Task<void> serve_anyway();
   void become_ready();
+  Task<http::Response> not_ready() const;
   struct FoundDirectory {
     Disk disk;
     std::string topic;
@@ -126,6 +127,11 @@ Result<Endpoint> http_endpoint(Env& env, const Config& config) {
                    {"http_addr", config.http.addr});
   }
   return at;
+}
+
+// Routes that say how the node is (http-api 1.14).
+bool answers_always(std::string_view path) {
+  return path == "/healthz" || path == "/readyz" || path == "/metrics";
 }
 
 std::string joined(const std::vector<std::string>& reasons) {
@@ -389,8 +395,18 @@ Task<Result<void>> Node::Impl::start_answering(Endpoint at) {
       std::max<std::size_t>(server_options.buffered_bytes_max,
                             std::size_t{4} * static_cast<std::size_t>(config.http.max_batch_bytes));
   server_options.header_bytes_max = static_cast<std::size_t>(config.http.max_header_bytes);
-  server = std::make_unique<http::Server>(env, server_options, api->admit(), api->handler());
+  // Until this node knows what the cluster knows, "no such topic" would be a lie.
+  auto handler = [this, inner = api->handler()](http::Request request) {
+    if (ready || answers_always(request.path())) return inner(std::move(request));
+    return not_ready();
+  };
+  server = std::make_unique<http::Server>(env, server_options, api->admit(), std::move(handler));
   co_return server->listen(at);
+}
+
+Task<http::Response> Node::Impl::not_ready() const {
+  co_return http::error_response(503,
+                                 cat("this node is not ready: ", joined(readiness().waiting_for)));
 }
 
 void Node::Impl::start_loops() {

@@ -66,24 +66,34 @@ sim::Plan scripted_plan(std::uint64_t seed, std::uint64_t call, bool torn) {
   return plan;
 }
 
-std::vector<std::string> required_marks() {
-  return {"power cuts",
-          "torn writes",
-          "dropped writes",
-          "garbage sectors",
-          "lost names",
-          "EIO",
-          "ENOSPC",
-          "short writes",
-          "produce refused",
-          "topic deleted",
-          "nack",
-          "lease left to expire",
-          "fault: kill9",
-          "fault: eio_sync",
-          "fault: slow_disk",
-          "fault: clean_restart",
-          "exit after a failed sync"};
+std::vector<std::string> required_marks(bool cluster) {
+  std::vector<std::string> marks{"power cuts",
+                                 "torn writes",
+                                 "dropped writes",
+                                 "garbage sectors",
+                                 "lost names",
+                                 "EIO",
+                                 "ENOSPC",
+                                 "produce refused",
+                                 "topic deleted",
+                                 "nack",
+                                 "fault: kill9",
+                                 "fault: eio_sync",
+                                 "fault: slow_disk",
+                                 "fault: clean_restart",
+                                 "lease left to expire",
+                                 "exit after a failed sync"};
+  if (!cluster) {
+    marks.emplace_back("short writes");
+    return marks;
+  }
+  for (const char* mark :
+       {"delivered by another node than the owner", "rerouted", "fault: isolate", "fault: split",
+        "fault: one_way", "fault: deaf", "fault: resets", "fault: slow_link", "fault: pause",
+        "log: leading the cluster", "log: leads no longer", "log: leadership handed over"}) {
+    marks.emplace_back(mark);
+  }
+  return marks;
 }
 
 }  // namespace narad::simtest

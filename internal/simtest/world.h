@@ -37,6 +37,6 @@ RunResult run(const sim::Plan& plan, const sim::RunWish& wish = {}, Defect defec
               bool echo_log = false);
 
 // What a CI run must have met at least once, over all its seeds.
-std::vector<std::string> required_marks();
+std::vector<std::string> required_marks(bool cluster = false);
 
 }  // namespace narad::simtest
