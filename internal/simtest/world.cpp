@@ -122,6 +122,8 @@ class World {
   void apply_to_network(const sim::Fault& fault);
   bool each_node(const std::function<bool(App&)>& holds);
   std::uint64_t unsettled();
+  // Each node of a cluster does its share of the work that a lone node does.
+  Nanos share(Nanos of_a_lone_node) const { return of_a_lone_node * knobs_.nodes; }
   void later(Nanos delay, std::function<void()> what);
   void heal();
   bool settle(const char* what, const std::function<bool()>& done);
@@ -283,8 +285,9 @@ Task<void> App::producer(std::uint32_t index) {
   Rng random = stream("producer", index);
   auto& broker = node_.broker();
   while (world_.phase_ == Phase::faults) {
-    co_await sleep_for(
-        env_, pause(random, 200ms * 100 / std::max<std::int64_t>(1, world_.workload_percent_)));
+    co_await sleep_for(env_,
+                       pause(random, world_.share(200ms) * 100 /
+                                         std::max<std::int64_t>(1, world_.workload_percent_)));
     const auto* row = broker.view()->topics.find(kTopics[random.below(std::size(kTopics))]);
     if (row == nullptr) continue;
     const Topic topic = row->topic;
@@ -420,7 +423,7 @@ Task<void> App::ack_all(Topic topic, std::vector<api::LeasedMessage> messages) {
 Task<void> App::consumer(std::uint32_t index) {
   Rng random = stream("consumer", index);
   while (world_.phase_ == Phase::faults) {
-    co_await sleep_for(env_, pause(random, 150ms));
+    co_await sleep_for(env_, pause(random, world_.share(150ms)));
     std::string name = kTopics[random.below(std::size(kTopics))];
     co_await consume_some(random, std::move(name), false);
   }
