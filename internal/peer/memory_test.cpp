@@ -21,6 +21,7 @@ struct alignas(std::max_align_t) Header {
 
 }  // namespace
 
+// All forms but the over-aligned ones, since memory of one must fit the delete of any other.
 void* operator new(std::size_t size) {
   void* memory = std::malloc(sizeof(Header) + size);
   if (memory == nullptr) std::abort();
@@ -31,6 +32,11 @@ void* operator new(std::size_t size) {
   }
   return header + 1;
 }
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);
+}
 void operator delete(void* p) noexcept {
   if (p == nullptr) return;
   Header* header = static_cast<Header*>(p) - 1;
@@ -38,6 +44,10 @@ void operator delete(void* p) noexcept {
   std::free(header);
 }
 void operator delete(void* p, std::size_t) noexcept { operator delete(p); }
+void operator delete[](void* p) noexcept { operator delete(p); }
+void operator delete[](void* p, std::size_t) noexcept { operator delete(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { operator delete(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { operator delete(p); }
 
 namespace narad::peer {
 namespace {

@@ -439,6 +439,23 @@ TEST(RealNet, CancelledAcceptAndRead_EndAtOnce) {
   EXPECT_EQ(runtime.run(main(env, *listener.value())), 0);
 }
 
+// As a server stops: the listener goes, and in the same breath its task is cancelled.
+TEST(RealNet, ListenerDestroyedThenAcceptCancelled_EndsTheTask) {
+  const auto check = [](Env& env) -> Task<int> {
+    auto listener = std::move(env.net.listen(Endpoint{"127.0.0.1", 0}).value());
+    TaskGroup group(env);
+    const auto take = [](Listener* l) -> Task<void> { co_await accept(*l); };
+    group.spawn("accept", take(listener.get()));
+    co_await yield(env);
+    EXPECT_EQ(group.size(), 1u);
+    listener.reset();
+    co_await group.stop();
+    co_return 0;
+  };
+  Runtime runtime(quiet());
+  EXPECT_EQ(runtime.run(check(runtime.env())), 0);
+}
+
 TEST(RealNet, CloseDuringRead_CompletesItWithOperationAborted) {
   Runtime runtime(quiet());
   Env& env = runtime.env();

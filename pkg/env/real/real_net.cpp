@@ -57,27 +57,35 @@ class RealStream final : public Stream {
 
 class RealListener final : public Listener {
  public:
-  explicit RealListener(Acceptor acceptor) : acceptor_(std::move(acceptor)) {}
+  explicit RealListener(Acceptor acceptor)
+      : acceptor_(std::make_shared<Acceptor>(std::move(acceptor))) {}
+  ~RealListener() override {
+    error_code ignored;
+    acceptor_->close(ignored);
+  }
 
+  // The handler keeps the acceptor: its slot refers to it until the handler has run, and may fire
+  // after this object is gone.
   void accept(StreamHandler handler) override {
     auto executor = asio::get_associated_executor(handler);
     auto slot = asio::get_associated_cancellation_slot(handler);
-    auto done = [handler = std::move(handler)](error_code ec, Socket socket) mutable {
+    auto done = [handler = std::move(handler), kept = acceptor_](error_code ec,
+                                                                 Socket socket) mutable {
       std::unique_ptr<Stream> stream;
       if (!ec) stream = std::make_unique<RealStream>(std::move(socket));
       std::move(handler)(ec, std::move(stream));
     };
-    acceptor_.async_accept(
+    acceptor_->async_accept(
         asio::bind_cancellation_slot(slot, asio::bind_executor(executor, std::move(done))));
   }
 
   Endpoint local() const override {
     error_code ignored;
-    return to_endpoint(acceptor_.local_endpoint(ignored));
+    return to_endpoint(acceptor_->local_endpoint(ignored));
   }
 
  private:
-  Acceptor acceptor_;
+  std::shared_ptr<Acceptor> acceptor_;
 };
 
 // One connect: the addresses still to try, and who waits.
