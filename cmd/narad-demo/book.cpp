@@ -1,5 +1,7 @@
 #include "cmd/narad-demo/book.h"
 
+#include <algorithm>
+
 namespace narad::demo {
 
 Book::Book(const std::vector<Item>& items) : outstanding_(items.size()) {
@@ -40,10 +42,13 @@ Totals Book::totals() const {
     }
     ++t.delivered;
     t.delivered_bytes += e.item->payload.size();
-    t.duplicates_resent += e.places.size() - 1;
+    const std::uint64_t copies = e.places.size() - 1;
+    const std::uint64_t resent = std::min<std::uint64_t>(copies, e.sends > 0 ? e.sends - 1 : 0);
+    t.duplicates_resent += resent;
+    t.duplicates_moved += copies - resent;
     for (const auto& [place, deliveries] : e.places) t.duplicates_unacked += deliveries - 1;
   }
-  t.duplicates = t.duplicates_resent + t.duplicates_unacked;
+  t.duplicates = t.duplicates_resent + t.duplicates_moved + t.duplicates_unacked;
   return t;
 }
 

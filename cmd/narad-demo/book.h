@@ -18,6 +18,7 @@ struct Totals {
   std::uint64_t damaged = 0;             // came back with other bytes, or is not ours
   std::uint64_t duplicates = 0;          // deliveries beyond the first
   std::uint64_t duplicates_resent = 0;   // of those: stored twice, because it was sent twice
+  std::uint64_t duplicates_moved = 0;    // of those: stored twice, though it was sent once
   std::uint64_t duplicates_unacked = 0;  // of those: handed out again, since the ack did not count
 };
 

@@ -17,6 +17,7 @@ TEST(Book, EveryFate_IsCounted) {
   book.delivered("t", "a", "one", 0, 9);  // stored twice
   book.delivered("t", "a", "two", 0, 6);
   book.delivered("t", "a", "two", 0, 6);  // handed out twice
+  book.delivered("t", "a", "two", 3, 1);  // and stored twice, though sent once
   book.delivered("t", "b", "thre", 0, 7);
   EXPECT_FALSE(book.all_delivered());
   Totals t = book.totals();
@@ -26,8 +27,9 @@ TEST(Book, EveryFate_IsCounted) {
   EXPECT_EQ(t.delivered_bytes, 6u);
   EXPECT_EQ(t.lost, 1u);
   EXPECT_EQ(t.damaged, 1u);
-  EXPECT_EQ(t.duplicates, 2u);
+  EXPECT_EQ(t.duplicates, 3u);
   EXPECT_EQ(t.duplicates_resent, 1u);
+  EXPECT_EQ(t.duplicates_moved, 1u);
   EXPECT_EQ(t.duplicates_unacked, 1u);
   book.delivered("t", "b", "three", 0, 8);
   EXPECT_TRUE(book.all_delivered());

@@ -21,21 +21,24 @@ bool Broker::start() {
 
 void Broker::launch() {
   std::vector<std::string> argv = options_.wrapper;
-  argv.insert(argv.end(),
-              {narad_binary(), "serve", "--addr", "127.0.0.1:0", "--data-dir", data_dir_});
+  argv.insert(argv.end(), {options_.binary.empty() ? narad_binary() : options_.binary, "serve",
+                           "--addr", options_.addr, "--data-dir", data_dir_});
   argv.insert(argv.end(), options_.args.begin(), options_.args.end());
   ChildOptions child;
   child.env = options_.env;
-  child.env["NARAD_TESTING"] = "1";
+  if (options_.testing) child.env["NARAD_TESTING"] = "1";
   // Tests of security say so; all others need no users.
   child.env.try_emplace("NARAD_SECURITY_ENABLED", "false");
+  child_.reset();  // an earlier one frees what the next one takes
   child_ = std::make_unique<Child>(std::move(argv), std::move(child));
+  // Known before it is ready, unless the system chooses it.
+  port_ = static_cast<std::uint16_t>(std::stoi(options_.addr.substr(options_.addr.rfind(':') + 1)));
 }
 
-bool Broker::await_ready() {
-  auto line = child_->line_with("\"node ready\"", std::chrono::seconds(60));
+bool Broker::await_ready(Duration limit) {
+  auto line = child_->line_with("\"node ready\"", limit);
   if (!line) {
-    child_->wait(std::chrono::seconds(5));
+    if (!child_->running()) child_->wait(std::chrono::seconds(5));
     why_ = child_->err() + child_->out();
     return false;
   }

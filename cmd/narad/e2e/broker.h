@@ -13,6 +13,9 @@ struct BrokerOptions {
   std::vector<std::string> args;           // further flags of serve
   std::map<std::string, std::string> env;  // further environment; security is off unless it is here
   std::vector<std::string> wrapper;        // for example strace …, in front of the command
+  std::string addr = "127.0.0.1:0";        // of HTTP; a port of 0: any, another at each start
+  bool testing = true;                     // NARAD_TESTING=1: timing.* may be set
+  std::string binary{};                    // empty: that of this build
 };
 
 class Broker {
@@ -24,7 +27,7 @@ class Broker {
   bool start();
   // The same in two steps, for brokers that become ready together.
   void launch();
-  bool await_ready();
+  bool await_ready(Duration limit = std::chrono::seconds(60));
   void kill9() { child_->kill9(); }
   // SIGTERM, and the exit within `limit`.
   std::optional<Exit> terminate(Duration limit = std::chrono::seconds(10));

@@ -27,16 +27,17 @@ bool Http::connect() {
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_port = htons(port_);
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::inet_pton(AF_INET, host_.c_str(), &at.sin_addr);
+  // Before connecting: Linux bounds that by the time for sending.
+  timeval limit{limit_s_, 0};
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(fd_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
     disconnect();
     return false;
   }
   const int on = 1;
   ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  timeval limit{60, 0};
-  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   return true;
 }
 
@@ -62,6 +63,7 @@ std::optional<Answer> Http::request(const std::string& method, const std::string
                                     const std::string& body, const Headers& headers) {
   if (!connect()) return std::nullopt;
   std::string text = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n";
+  for (const auto& [name, value] : headers_) text += name + ": " + value + "\r\n";
   for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
   if (!body.empty() || method != "GET")
     text += "Content-Length: " + std::to_string(body.size()) + "\r\n";

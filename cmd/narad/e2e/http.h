@@ -18,7 +18,8 @@ struct Answer {
 
 class Http {
  public:
-  explicit Http(std::uint16_t port) : port_(port) {}
+  explicit Http(std::uint16_t port, std::string host = "127.0.0.1")
+      : port_(port), host_(std::move(host)) {}
   Http(const Http&) = delete;
   ~Http();
 
@@ -31,6 +32,10 @@ class Http {
   std::optional<Answer> post(const std::string& target, const std::string& body = "") {
     return request("POST", target, body);
   }
+  // How long a call may take in all; 60 s unless it is set.
+  void set_limit(int seconds) { limit_s_ = seconds; }
+  // Sent with every request, for example a login.
+  void set_headers(Headers headers) { headers_ = std::move(headers); }
   // Raw bytes in, everything until the server closes or `wait_ms` pass out.
   std::string raw(const std::string& bytes, int wait_ms);
   void disconnect();
@@ -40,8 +45,11 @@ class Http {
   bool send(const std::string& bytes);
   bool fill();  // reads more into buffer_
   std::uint16_t port_;
+  std::string host_;  // an IPv4 address
   int fd_ = -1;
   std::string buffer_;
+  Headers headers_;
+  int limit_s_ = 60;
 };
 
 std::string url_encode(const std::string& text);

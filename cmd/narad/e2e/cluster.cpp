@@ -1,0 +1,258 @@
+#include "cmd/narad/e2e/cluster.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <random>
+
+#include "pkg/base/text.h"
+
+namespace narad::e2e {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+bool free_now(std::uint16_t port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool free = ::bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+  ::close(fd);
+  return free;
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> free_ports(std::size_t count) {
+  std::random_device random;
+  std::set<std::uint16_t> ports;
+  while (ports.size() < count) {
+    const auto port = static_cast<std::uint16_t>(20'000 + random() % 12'000);
+    if (free_now(port)) ports.insert(port);
+  }
+  return {ports.begin(), ports.end()};
+}
+
+Cluster::Cluster(ClusterOptions options) {
+  const std::vector<std::uint16_t> ports = free_ports(2 * options.nodes);
+  cluster_ports_.assign(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(options.nodes));
+  for (std::size_t i = 0; i < options.nodes; ++i) {
+    peers_ += cat(i == 0 ? "" : ",", id(i), "@127.0.0.1:", cluster_ports_[i]);
+  }
+  for (std::size_t i = 0; i < options.nodes; ++i) {
+    BrokerOptions broker;
+    broker.env = options.env;
+    broker.env["NARAD_NODE_ID"] = id(i);
+    broker.env["NARAD_CLUSTER_ADDR"] = cat("127.0.0.1:", cluster_ports_[i]);
+    broker.env["NARAD_CLUSTER_PEERS"] = peers_;
+    broker.env.try_emplace("NARAD_CLUSTER_SECRET", kSecret);
+    broker.addr = cat("127.0.0.1:", ports[options.nodes + i]);
+    broker.testing = options.testing;
+    broker.binary = options.binary;
+    nodes_.push_back(std::make_unique<Broker>(dir_ / id(i), std::move(broker)));
+  }
+}
+
+bool Cluster::start() {
+  for (auto& node : nodes_) node->launch();
+  for (auto& node : nodes_) {
+    if (!node->await_ready()) return false;
+  }
+  return true;
+}
+
+std::string Cluster::why() const {
+  std::string text;
+  for (const auto& node : nodes_) text += node->why();
+  return text;
+}
+
+std::string Cluster::id(std::size_t i) { return cat("n", i); }
+
+std::optional<std::size_t> Cluster::leader_by(std::size_t asked) {
+  if (!node(asked).child().running()) return std::nullopt;
+  auto answer = Http(node(asked).port()).get("/v1/cluster/members");
+  if (!answer || answer->status != 200) return std::nullopt;
+  const json::value body = json::parse(answer->body);
+  const std::string leader(body.at("leader").as_string());
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (leader == id(i)) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Cluster::leader(Duration limit) {
+  std::optional<std::size_t> found;
+  soon(
+      [&] {
+        for (std::size_t i = 0; i < size(); ++i) {
+          if (leader_by(i) == i) found = i;
+        }
+        return found.has_value();
+      },
+      limit);
+  return found;
+}
+
+void Cluster::create_topic(const std::string& name, int partitions) {
+  node(0).create_topic(name, partitions);
+  for (auto& node : nodes_) {
+    ASSERT_TRUE(soon([&] { return knows_topic(*node, name); }));
+  }
+}
+
+bool soon(const std::function<bool()>& holds, Duration limit) {
+  const auto until = Clock::now() + limit;
+  do {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  } while (Clock::now() < until);
+  return false;
+}
+
+bool knows_topic(Broker& node, const std::string& topic) {
+  auto answer = Http(node.port()).get("/v1/topics/" + topic);
+  return answer && answer->status == 200;
+}
+
+std::string waiting_for(std::uint16_t port) {
+  auto answer = Http(port).get("/readyz");
+  if (!answer || answer->status == 200) return {};
+  std::string text;
+  const json::value body = json::parse(answer->body);
+  const json::value* reasons = body.as_object().if_contains("waiting_for");
+  if (reasons == nullptr) return answer->body;
+  for (const auto& reason : reasons->as_array()) {
+    text += cat(text.empty() ? "" : "; ", std::string(reason.as_string()));
+  }
+  return text;
+}
+
+std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
+                                  std::set<std::string> payloads, Duration limit) {
+  const auto until = Clock::now() + limit;
+  std::size_t turn = 0;
+  std::vector<std::unique_ptr<Http>> clients;
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    clients.push_back(std::make_unique<Http>(cluster.node(i).port()));
+  }
+  while (!payloads.empty() && Clock::now() < until) {
+    const std::size_t i = turn++ % cluster.size();
+    if (!cluster.node(i).child().running()) continue;
+    auto got = clients[i]->get(cat("/v1/topics/", topic, "/consume?wait=200ms"));
+    if (!got || got->status != 200) continue;
+    const json::value body = json::parse(got->body);
+    payloads.erase(std::string(body.at("payload").as_string()));
+    const std::string handle(body.at("receipt_handle").as_string());
+    const std::size_t other = turn % cluster.size();
+    if (!cluster.node(other).child().running()) continue;
+    auto acked =
+        clients[other]->post(cat("/v1/topics/", topic, "/ack?receipt_handle=", url_encode(handle)));
+    EXPECT_TRUE(!acked || acked->status == 204 || acked->status >= 500 || acked->status == 410)
+        << acked->status << " " << acked->body;
+  }
+  return payloads;
+}
+
+Prober::Prober(std::uint16_t port) : thread_([this, port] { run(port); }) {}
+
+Prober::~Prober() {
+  stop_ = true;
+  thread_.join();
+}
+
+void Prober::run(std::uint16_t port) {
+  Http http(port);
+  http.set_limit(3);
+  for (int n = 0; !stop_; ++n) {
+    const auto begun = Clock::now();
+    // Some change that costs nothing: a topic of one partition, and it goes again.
+    auto answer = n % 2 == 0 ? http.post("/v1/topics", R"({"name":"probe","partitions":1})")
+                             : http.request("DELETE", "/v1/topics/probe");
+    const bool worked = answer && (answer->status == 201 || answer->status == 204);
+    // Either may have been done by an attempt whose answer was lost.
+    const bool said_nothing_new = answer && (answer->status == 404 || answer->status == 409);
+    if (worked) {
+      const std::lock_guard lock(mutex_);
+      writes_.push_back({begun, Clock::now()});
+    } else if (!said_nothing_new) {
+      --n;
+    }
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
+Duration Prober::longest_gap(Clock::time_point since, Duration watch) {
+  soon(
+      [&] {
+        const std::lock_guard lock(mutex_);
+        return !writes_.empty() && writes_.back().begun > since;
+      },
+      60s);
+  if (watch.count() > 0) std::this_thread::sleep_until(since + watch);
+  const std::lock_guard lock(mutex_);
+  Clock::time_point last = since;
+  Clock::duration longest{0};
+  for (const Write& w : writes_) {
+    if (w.done <= since) continue;
+    longest = std::max(longest, w.done - last);
+    last = w.done;
+  }
+  return std::chrono::duration_cast<Duration>(longest);
+}
+
+Producers::Producers(Cluster& cluster, std::string topic, std::size_t threads_per_node)
+    : cluster_(cluster), topic_(std::move(topic)) {
+  for (std::size_t i = 0; i < cluster.size(); ++i) ports_.push_back(cluster.node(i).port());
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    for (std::size_t t = 0; t < threads_per_node; ++t) {
+      threads_.emplace_back([this, i, t] { run(i, t); });
+    }
+  }
+}
+
+Producers::~Producers() { stop(); }
+
+void Producers::stop() {
+  stop_ = true;
+  for (auto& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void Producers::run(std::size_t node, std::size_t thread) {
+  Http http(ports_[node]);
+  for (int n = 0; !stop_; ++n) {
+    const std::string payload = cat("n", node, " thread ", thread, " message ", n);
+    auto answer = http.post(cat("/v1/topics/", topic_, "/produce?key=k", n % 50), payload);
+    if (answer && answer->status == 202) {
+      const std::lock_guard lock(mutex_);
+      accepted_.insert(payload);
+      ++accepted_count_;
+      continue;
+    }
+    if (answer) {
+      const std::lock_guard lock(mutex_);
+      ++refused_;
+      if (first_refusal_.empty()) first_refusal_ = cat(answer->status, " ", answer->body);
+    }
+    std::this_thread::sleep_for(20ms);  // it is down
+  }
+}
+
+std::string Producers::first_refusal() {
+  const std::lock_guard lock(mutex_);
+  return first_refusal_;
+}
+
+std::set<std::string> Producers::accepted_payloads() { return accepted_; }
+
+}  // namespace narad::e2e
