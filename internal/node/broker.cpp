@@ -76,11 +76,13 @@ Result<std::string> Broker::owner_of(const metastore::TopicRow& row, PartitionId
   return owner;
 }
 
+// Also those whose partitions were never used as far as is known here: the first message of one may
+// be there before this node hears of it.
 std::vector<std::string> Broker::owners_elsewhere(const metastore::TopicRow& row) const {
   std::set<std::string> owners;
   if (remote_ != nullptr) {
     for (const Assignment& a : row.assignments) {
-      if (a.used && a.owner_node != node_id_) owners.insert(a.owner_node);
+      if (!a.owner_node.empty() && a.owner_node != node_id_) owners.insert(a.owner_node);
     }
   }
   std::vector<std::string> alive;

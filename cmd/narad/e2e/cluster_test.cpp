@@ -46,10 +46,7 @@ TEST(Cluster, LongPoll_IsWokenByAMessageThatLandsOnAnotherNode) {
   Cluster cluster(3);
   ASSERT_TRUE(cluster.start()) << cluster.why();
   cluster.create_topic("orders", 1);
-  // The partition must have been used, or nobody is asked about it.
-  ASSERT_EQ(Http(cluster.node(0).port()).post("/v1/topics/orders/produce?key=a", "first")->status,
-            202);
-  ASSERT_TRUE(consume_all(cluster, "orders", {"first"}, 20s).empty());
+  // The first one comes to a partition that was never used.
   for (std::size_t i = 0; i < 3; ++i) {
     std::atomic<bool> asked{false};
     std::optional<Answer> got;
@@ -68,7 +65,7 @@ TEST(Cluster, LongPoll_IsWokenByAMessageThatLandsOnAnotherNode) {
     poll.join();
     ASSERT_TRUE(got);
     ASSERT_EQ(got->status, 200) << "through n" << i;
-    EXPECT_LT(Clock::now() - begin, 4s) << "through n" << i;
+    EXPECT_LT(Clock::now() - begin, 2s) << "through n" << i;
     const json::value body = json::parse(got->body);
     EXPECT_EQ(std::string(body.at("payload").as_string()), cat("for ", i));
     auto acked = Http(cluster.node(i).port())
