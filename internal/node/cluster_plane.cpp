@@ -71,8 +71,28 @@ Result<void> ClusterPlane::check(const Config& config) {
   return ok();
 }
 
-ClusterPlane::ClusterPlane(Env& env, const Config& config, DataDir& data,
-                           cluster::MembershipOptions options)
+namespace {
+
+// All of it follows from three lengths of time, in the proportions of the defaults.
+cluster::MembershipOptions membership_options(const Config& config) {
+  const Config::Timing& timing = config.timing;
+  cluster::MembershipOptions options;
+  options.heartbeat.every = timing.heartbeat;
+  options.heartbeat.deadline = timing.heartbeat * 4 / 5;
+  options.heartbeat.retry = timing.heartbeat / 5;
+  options.desk.round_deadline = timing.heartbeat * 3 / 5;
+  options.liveness.dead_after = timing.dead_after;
+  options.liveness.stamp_every = timing.dead_after / 3;
+  options.liveness.absent_after = timing.dead_after / 2;
+  options.controller.look = timing.dead_after / 30;
+  options.formation.every = timing.join_retry;
+  options.formation.probe_deadline = timing.join_retry * 3 / 4;
+  return options;
+}
+
+}  // namespace
+
+ClusterPlane::ClusterPlane(Env& env, const Config& config, DataDir& data)
     : env_(env),
       config_(config),
       data_(data),
@@ -82,7 +102,7 @@ ClusterPlane::ClusterPlane(Env& env, const Config& config, DataDir& data,
       server_(env, server_options(config), *this),
       raft_lane_(env, peers_),
       owners_(peers_),
-      options_(options) {}
+      options_(membership_options(config)) {}
 
 ClusterPlane::~ClusterPlane() = default;
 

@@ -44,8 +44,7 @@ class ClusterPlane final : public raftnode::Transport,
   static Result<void> check(const Config& config);
 
   // `data` outlives this. REQUIRES: wanted(), check() passed.
-  ClusterPlane(Env& env, const Config& config, DataDir& data,
-               cluster::MembershipOptions options = {});
+  ClusterPlane(Env& env, const Config& config, DataDir& data);
   ~ClusterPlane() override;  // REQUIRES: stop() has returned, or the node was killed
 
   // `metastore` outlives the use of this, up to stop().

@@ -133,6 +133,9 @@ class Schema {
     duration("timing.dispatch_grace", "NARAD_TIMING_DISPATCH_GRACE", c.timing.dispatch_grace);
     duration("timing.ingress_retry", "NARAD_TIMING_INGRESS_RETRY", c.timing.ingress_retry);
     duration("timing.raft_tick", "NARAD_TIMING_RAFT_TICK", c.timing.raft_tick);
+    duration("timing.heartbeat", "NARAD_TIMING_HEARTBEAT", c.timing.heartbeat);
+    duration("timing.dead_after", "NARAD_TIMING_DEAD_AFTER", c.timing.dead_after);
+    duration("timing.join_retry", "NARAD_TIMING_JOIN_RETRY", c.timing.join_retry);
   }
 
   std::vector<Setting>& all() { return settings_; }
@@ -440,7 +443,8 @@ void validate(Config& c, Problems& problems) {
           "security.cluster_tls_cert_file, _key_file, _ca_file: give all three or none");
   for (Nanos t :
        {c.timing.retention_check, c.timing.idle_check, c.timing.hwm_sync, c.timing.dispatch_retry,
-        c.timing.dispatch_grace, c.timing.ingress_retry, c.timing.raft_tick}) {
+        c.timing.dispatch_grace, c.timing.ingress_retry, c.timing.raft_tick, c.timing.heartbeat,
+        c.timing.dead_after, c.timing.join_retry}) {
     require(t > zero, "timing: every duration must be above 0");
   }
 }

@@ -98,6 +98,9 @@ struct Config {
     Nanos dispatch_grace = std::chrono::seconds(3);
     Nanos ingress_retry = std::chrono::seconds(1);
     Nanos raft_tick = std::chrono::milliseconds(50);  // heartbeats; elections take 10 to 20
+    Nanos heartbeat = std::chrono::seconds(5);        // of members to the leader
+    Nanos dead_after = std::chrono::seconds(30);      // of their silence
+    Nanos join_retry = std::chrono::seconds(2);       // asking peers, while not a member
   } timing;
 };
 
