@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
@@ -282,6 +283,180 @@ std::string member_problem(const RegisterMember& c) {
     if (text->size() > kMemberAddressBytesMax) return "an address of the member is too long";
   }
   return {};
+}
+
+// ---- moves
+
+// The assignment that a command about a move names, or why there is none.
+struct Place {
+  const TopicRow* row = nullptr;
+  const Assignment* now = nullptr;
+  TopicPartition tp;
+  std::optional<CommandResult> refusal;
+};
+template <class C>
+Place place_of(const State& state, const C& c) {
+  Place p;
+  p.tp = TopicPartition{c.name, c.partition};
+  p.row = state.topics.find(c.name);
+  if (p.row == nullptr) {
+    p.refusal = topic_not_found();
+  } else if (p.row->topic.incarnation != c.incarnation) {
+    p.refusal = other_incarnation(p.row->topic);
+  } else if (c.partition.value() >= p.row->assignments.size()) {
+    p.refusal = refuse(ResultCode::not_found, cat("no such partition: ", to_string(p.tp)));
+  } else {
+    p.now = &p.row->assignments[c.partition.value()];
+  }
+  return p;
+}
+CommandResult in_the_way(const Place& p, std::string why) {
+  return {ResultCode::conflict, cat(to_string(p.tp), ": ", why), AssignmentRow{p.tp, *p.now}};
+}
+CommandResult as_it_stands(const Place& p) { return done(AssignmentRow{p.tp, *p.now}); }
+
+std::string move_now(const Assignment& a) {
+  if (a.target_node.empty()) return "no move is under way";
+  return cat("move ", a.move_id, " to ", a.target_node, " is under way");
+}
+
+// Puts the changed assignment in force.
+CommandResult put(State& state, const Place& p, RaftIndex index, Assignment a) {
+  TopicRow row = *p.row;
+  a.changed_at = index;
+  AssignmentRow result{p.tp, a};
+  row.assignments[p.tp.partition.value()] = std::move(a);
+  state.versions.assignments = index;
+  store(state, std::move(row), index);
+  return done(std::move(result));
+}
+
+// No freeze of this move is in force any more, and none that a source still holds can be: whoever
+// holds one sees a higher epoch and opens again.
+void end_freeze(Assignment& a) {
+  if (a.freeze_armed) ++a.freeze_epoch;
+  a.freeze_armed = false;
+}
+void end_move(Assignment& a) {
+  a.target_node.clear();
+  a.target_disk.clear();
+  a.move_id = RaftIndex(0);
+}
+void flip(Assignment& a) {
+  a.owner_node = a.target_node;
+  a.owner_disk = a.target_disk;
+  a.owned_by_move = a.move_id;
+  end_move(a);
+  a.freeze_armed = false;
+}
+
+// Why the member cannot receive a partition on that disk, or empty.
+std::string not_a_receiver(const Member& m, const std::string& disk) {
+  if (m.status == MemberStatus::dead) return cat("member ", m.id, " is dead");
+  if (m.leaving) return cat("member ", m.id, " is leaving");
+  if (m.draining) return cat("member ", m.id, " is draining");
+  if (std::find(m.disks.begin(), m.disks.end(), disk) == m.disks.end()) {
+    return cat("member ", m.id, " has no disk ", disk);
+  }
+  return {};
+}
+
+CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (c.target_node.empty() || c.target_disk.empty())
+    return invalid("a target needs node and disk");
+  if (p.now->owner_node.empty() || p.now->owner_node != c.owner_node) {
+    return in_the_way(p, describe(p.tp, *p.now));
+  }
+  if (p.now->move_id != c.move_id) return in_the_way(p, move_now(*p.now));
+  if (c.target_node == p.now->owner_node && c.target_disk == p.now->owner_disk) {
+    return in_the_way(p, "it is there already");
+  }
+  const Member* target = state.members.find(c.target_node);
+  if (target == nullptr) return member_not_found(c.target_node);
+  if (auto why = not_a_receiver(*target, c.target_disk); !why.empty()) return in_the_way(p, why);
+  Assignment a = *p.now;
+  end_freeze(a);
+  a.target_node = c.target_node;
+  a.target_disk = c.target_disk;
+  a.move_id = index;
+  return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const ArmFreeze& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (p.now->owner_node != c.owner_node) return in_the_way(p, describe(p.tp, *p.now));
+  if (c.move_id.value() == 0 || p.now->move_id != c.move_id) {
+    return in_the_way(p, move_now(*p.now));
+  }
+  Assignment a = *p.now;
+  ++a.freeze_epoch;
+  a.freeze_armed = true;
+  return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const VoidFreeze& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (p.now->owner_node != c.owner_node) return in_the_way(p, describe(p.tp, *p.now));
+  if (!p.now->freeze_armed || p.now->freeze_epoch != c.epoch) return as_it_stands(p);
+  Assignment a = *p.now;
+  end_freeze(a);
+  return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const CompleteMove& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (c.move_id.value() == 0) return invalid("a move has an id");
+  if (p.now->owned_by_move == c.move_id) return as_it_stands(p);
+  if (p.now->owner_node != c.source_node) return in_the_way(p, describe(p.tp, *p.now));
+  if (p.now->move_id != c.move_id) return in_the_way(p, move_now(*p.now));
+  if (!p.now->freeze_armed || p.now->freeze_epoch != c.epoch) {
+    return in_the_way(p, "the freeze under which the copy was finished is over");
+  }
+  if (!state.members.contains(p.now->target_node)) {
+    return in_the_way(p, cat("its target ", p.now->target_node, " is no member any more"));
+  }
+  Assignment a = *p.now;
+  flip(a);
+  return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const ForcePromote& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (c.move_id.value() == 0) return invalid("a move has an id");
+  if (p.now->owned_by_move == c.move_id) return as_it_stands(p);
+  if (p.now->owner_node != c.source_node) return in_the_way(p, describe(p.tp, *p.now));
+  if (p.now->move_id != c.move_id) return in_the_way(p, move_now(*p.now));
+  if (!state.members.contains(p.now->target_node)) {
+    return in_the_way(p, cat("its target ", p.now->target_node, " is no member any more"));
+  }
+  const Member* source = state.members.find(c.source_node);
+  const RaftIndex mark = source == nullptr ? RaftIndex(0) : source->dead_mark;
+  if (mark != c.dead_mark || (source != nullptr && source->status != MemberStatus::dead)) {
+    return in_the_way(p, cat("source ", c.source_node, " is not dead under entry ", c.dead_mark));
+  }
+  Assignment a = *p.now;
+  ++a.freeze_epoch;
+  flip(a);
+  return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const ClearTarget& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (p.now->target_node.empty()) return in_the_way(p, move_now(*p.now));
+  if (p.now->target_node != c.target_node || p.now->move_id != c.move_id) {
+    return in_the_way(p, move_now(*p.now));
+  }
+  Assignment a = *p.now;
+  end_freeze(a);
+  end_move(a);
+  return put(state, p, index, std::move(a));
 }
 
 CommandResult run(State& state, RaftIndex index, const RegisterMember& c) {

@@ -578,6 +578,37 @@ struct Numbers {
 std::string random_name(Numbers& r) { return "t" + std::to_string(r.below(12)); }
 std::string random_node(Numbers& r) { return "n" + std::to_string(r.below(4)); }
 
+Command random_move_command(Numbers& r, const State& state, const std::string& name,
+                            Incarnation life, PartitionId p) {
+  const Assignment nothing;
+  const Assignment* found = state.assignment(name, p);
+  const Assignment& a = found != nullptr ? *found : nothing;
+  const auto mostly = [&](RaftIndex right) {
+    return r.below(6) > 0 ? right : RaftIndex(r.below(9));
+  };
+  const std::string owner = r.below(8) > 0 ? a.owner_node : random_node(r);
+  switch (r.below(8)) {
+    case 0:
+    case 1:
+    case 2:
+      return SetTarget{name, life, p, owner, mostly(a.move_id), random_node(r), "d1", "operator"};
+    case 3:
+      return ArmFreeze{name, life, p, owner, mostly(a.move_id)};
+    case 4:
+      return VoidFreeze{name, life, p, owner, a.freeze_epoch + (r.below(5) == 0 ? 1 : 0)};
+    case 5:
+      return CompleteMove{
+          name, life, p, owner, mostly(a.move_id), a.freeze_epoch + (r.below(5) == 0 ? 1 : 0)};
+    case 6: {
+      const Member* source = state.members.find(owner);
+      const RaftIndex mark = source != nullptr ? source->dead_mark : RaftIndex(0);
+      return ForcePromote{name, life, p, owner, mostly(a.move_id), mostly(mark), "source dead"};
+    }
+    default:
+      return ClearTarget{name, life, p, a.target_node, mostly(a.move_id), "aborted"};
+  }
+}
+
 // Mostly sensible commands, drawn with an eye on the state so that preconditions often hold.
 Command random_command(Numbers& r, const State& state) {
   const std::string name = random_name(r);
@@ -590,7 +621,7 @@ Command random_command(Numbers& r, const State& state) {
   const User* user = state.users.find(person);
   const RaftIndex seen =
       user != nullptr && r.below(4) > 0 ? user->changed_at : RaftIndex(r.below(9));
-  switch (r.below(17)) {
+  switch (r.below(23)) {
     case 11: {
       const Member* m = state.members.find(node);
       return Leaving{node, m != nullptr ? m->drain_id : RaftIndex(r.below(9))};
@@ -650,6 +681,13 @@ Command random_command(Numbers& r, const State& state) {
       return SetUserPassword{person, seen, r.below(9) == 0 ? "" : kHash, UnixMillis(4)};
     case 16:
       return DeleteUser{person, seen};
+    case 17:
+    case 18:
+    case 19:
+    case 20:
+    case 21:
+    case 22:
+      return random_move_command(r, state, name, life, p);
     default:
       return r.below(9) == 0 ? decode_command(R"({"v":1,"op":"later"})")
                              : Command(SetDraining{node, r.below(2) == 0});
@@ -745,8 +783,8 @@ TEST(Codec, Rows_RoundTripWithEveryField) {
   EXPECT_EQ(t.value().topic, topic);
   EXPECT_EQ(t.value().changed_at, RaftIndex(8));
 
-  Assignment a{Incarnation(3),      "n",  "d",         true, "m", "e", RaftIndex(4),
-               0xffffffffffffffffu, true, RaftIndex(6)};
+  Assignment a{Incarnation(3),      "n",  "d",          true,        "m", "e", RaftIndex(4),
+               0xffffffffffffffffu, true, RaftIndex(2), RaftIndex(6)};
   EXPECT_EQ(decode_assignment(encode_assignment(a)).value(), a);
 
   SchemaVersion s{4, "{\"a\":\"\xE2\x82\xAC\"}", RaftIndex(5)};

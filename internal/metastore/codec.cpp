@@ -59,6 +59,7 @@ void describe(C& a, F& f) {
   f("move_id", a.move_id);
   f.hex("freeze_epoch", a.freeze_epoch);
   f("freeze_armed", a.freeze_armed);
+  f.later("owned_by_move", a.owned_by_move);
   f("changed_at", a.changed_at);
 }
 

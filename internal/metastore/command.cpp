@@ -47,6 +47,76 @@ constexpr std::string_view kOp<SetUserPassword> = "set_user_password";
 template <>
 constexpr std::string_view kOp<DeleteUser> = "delete_user";
 
+template <>
+constexpr std::string_view kOp<SetTarget> = "set_target";
+template <>
+constexpr std::string_view kOp<ArmFreeze> = "arm_freeze";
+template <>
+constexpr std::string_view kOp<VoidFreeze> = "void_freeze";
+template <>
+constexpr std::string_view kOp<CompleteMove> = "complete_move";
+template <>
+constexpr std::string_view kOp<ForcePromote> = "force_promote";
+template <>
+constexpr std::string_view kOp<ClearTarget> = "clear_target";
+
+// The partition that a command about a move is about.
+template <class C, class F>
+void describe_place(C& c, F& f) {
+  f("name", c.name);
+  f.hex("incarnation", c.incarnation);
+  f("partition", c.partition);
+}
+
+template <Described<SetTarget> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("owner_node", c.owner_node);
+  f("move_id", c.move_id);
+  f("target_node", c.target_node);
+  f("target_disk", c.target_disk);
+  f("reason", c.reason);
+}
+
+template <Described<ArmFreeze> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("owner_node", c.owner_node);
+  f("move_id", c.move_id);
+}
+
+template <Described<VoidFreeze> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("owner_node", c.owner_node);
+  f.hex("epoch", c.epoch);
+}
+
+template <Described<CompleteMove> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("source_node", c.source_node);
+  f("move_id", c.move_id);
+  f.hex("epoch", c.epoch);
+}
+
+template <Described<ForcePromote> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("source_node", c.source_node);
+  f("move_id", c.move_id);
+  f("dead_mark", c.dead_mark);
+  f("reason", c.reason);
+}
+
+template <Described<ClearTarget> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("target_node", c.target_node);
+  f("move_id", c.move_id);
+  f("reason", c.reason);
+}
+
 template <Described<FoundCluster> C, class F>
 void describe(C& c, F& f) {
   f("cluster_id", c.cluster_id);

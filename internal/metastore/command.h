@@ -154,6 +154,76 @@ struct DeleteUser {
   RaftIndex version{0};
 };
 
+// ---- moves (moves.md). Each names what its proposer saw of the assignment; if that no longer
+// holds it changes nothing, and the row as it stands is in the answer.
+
+// The partition is to go to another (node, disk). The index of this entry is the move's id. Owner
+// and the present move (0: none) are as given; the target is another place than the owner's, on a
+// living member that neither drains nor leaves. Replaces a running move, whose freeze it ends.
+struct SetTarget {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string owner_node;
+  RaftIndex move_id{0};
+  std::string target_node;
+  std::string target_disk;
+  std::string reason;  // joined, draining, operator, plan, disk
+};
+
+// By the source, before it freezes anything: increments the freeze epoch and marks it armed.
+struct ArmFreeze {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string owner_node;
+  RaftIndex move_id{0};
+};
+
+// Ends the freeze of that epoch, for good. With any other epoch nothing is left to do, and the row
+// says which is in force.
+struct VoidFreeze {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string owner_node;
+  std::uint64_t epoch = 0;
+};
+
+// The flip: the target becomes the owner. Owner, move and armed epoch are as given, the target is
+// still a member. Repeating it after it was applied is done.
+struct CompleteMove {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string source_node;
+  RaftIndex move_id{0};
+  std::uint64_t epoch = 0;
+};
+
+// The flip without the source, which is dead: its member record is still dead under that mark (0:
+// it has no record). Increments the freeze epoch.
+struct ForcePromote {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string source_node;
+  RaftIndex move_id{0};
+  RaftIndex dead_mark{0};
+  std::string reason;
+};
+
+// Ends a move without a flip: aborted by an operator, or its target is gone. Target and move are as
+// read. Never endangers data: the owner stays.
+struct ClearTarget {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string target_node;
+  RaftIndex move_id{0};
+  std::string reason;
+};
+
 // Anything this build cannot apply.
 struct Unsupported {
   std::string op;  // as far as it could be read
@@ -163,7 +233,8 @@ struct Unsupported {
 using Command =
     std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema, AssignPartition,
                  MarkUsed, RegisterMember, Heartbeats, MarkDead, SetDraining, Leaving, RemoveMember,
-                 CreateUser, SetUserGrants, SetUserPassword, DeleteUser, Unsupported>;
+                 CreateUser, SetUserGrants, SetUserPassword, DeleteUser, SetTarget, ArmFreeze,
+                 VoidFreeze, CompleteMove, ForcePromote, ClearTarget, Unsupported>;
 
 // Bounds of what a member says of itself.
 inline constexpr std::size_t kMemberIdBytesMax = 255;

@@ -51,6 +51,12 @@ class FieldWriter {
     if (value) writer_.member(name, *value);
     return *this;
   }
+  // A field that came after rows were already stored: left out while it is 0.
+  template <class Tag, class Rep>
+  FieldWriter& later(std::string_view name, StrongNumber<Tag, Rep> value) {
+    if (value.value() != 0) writer_.member(name, value);
+    return *this;
+  }
   // 16 hex digits.
   FieldWriter& hex(std::string_view name, std::uint64_t value) {
     writer_.member(name, to_hex16(value));
@@ -105,6 +111,13 @@ class FieldReader {
       grants.push_back(std::move(grant));
       return ok();
     });
+    return *this;
+  }
+  template <class Tag, class Rep>
+  FieldReader& later(std::string_view name, StrongNumber<Tag, Rep>& value) {
+    Rep plain = 0;
+    decoder_.field(name, plain);
+    value = StrongNumber<Tag, Rep>(plain);
     return *this;
   }
   FieldReader& hex(std::string_view name, std::uint64_t& value) {

@@ -102,6 +102,10 @@ void check_topic(const State& state, const TopicRow& row) {
     // A target and its move id come and go together, and only an armed freeze needs both.
     NARAD_ASSERT(a.target_node.empty() == (a.move_id.value() == 0), t.name);
     if (a.freeze_armed) NARAD_ASSERT(!a.target_node.empty(), t.name);
+    if (!a.target_node.empty()) {
+      NARAD_ASSERT(a.target_node != a.owner_node || a.target_disk != a.owner_disk, t.name);
+    }
+    if (a.move_id.value() > 0) NARAD_ASSERT(a.move_id != a.owned_by_move, t.name);
     check_partition_names(state, t.name, a);
   }
   for (std::size_t i = 0; i < row.schemas.size(); ++i) {

@@ -44,7 +44,8 @@ struct Assignment {
   RaftIndex move_id{0};  // index of the entry that set the target
   std::uint64_t freeze_epoch = 0;
   bool freeze_armed = false;
-  RaftIndex changed_at{0};  // index of the entry that last changed this row
+  RaftIndex owned_by_move{0};  // the move that made the present owner the owner; 0: placement
+  RaftIndex changed_at{0};     // index of the entry that last changed this row
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 
