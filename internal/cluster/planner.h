@@ -1,0 +1,48 @@
+#pragma once
+// Which partitions should move where: the smallest set of moves that evens out how many partitions
+// each node owns and empties the nodes that drain. Pure: the same state gives the same plan, and a
+// plan that is under way is never undone by the next one.
+//
+// With T movable partitions over R receivers (members that are alive and neither drain nor leave)
+// each receiver's share is floor(T/R) or ceil(T/R); the nodes that hold most keep the larger
+// shares. A partition that is on its way counts where it goes and is left alone; one whose owner is
+// dead does not count at all (moves.md, "Planner and controller"; PLN, DEC).
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "internal/metastore/command.h"
+#include "internal/metastore/state.h"
+
+namespace narad::cluster {
+
+struct PlannerLimits {
+  std::size_t in_flight_max = 8;  // moves, of the whole cluster
+};
+
+// Why a partition stays, or what is done about it.
+enum class Verdict : std::uint8_t {
+  moves,        // part of this plan
+  in_flight,    // is moving already
+  at_home,      // its owner has no more than its share
+  waits,        // would move, but enough others are moving
+  dead_owner,   // nobody can copy it now
+  no_receiver,  // there is nobody to take it
+  unassigned,   // nobody owns it: placement, not a move
+};
+std::string_view to_string(Verdict verdict);
+
+struct Explained {
+  TopicPartition partition;
+  Verdict verdict = Verdict::at_home;
+};
+
+struct MovePlan {
+  std::vector<metastore::SetTarget> moves;  // at most what the limits leave room for
+  std::size_t wanted = 0;                   // moves that would be made without limits
+  std::vector<Explained> explained;         // every partition, in order
+};
+
+MovePlan plan_moves(const metastore::State& state, const PlannerLimits& limits = {});
+
+}  // namespace narad::cluster
