@@ -14,7 +14,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     User user;
     user.username = "svc";
     user.grants = grants.value();
+    user.root = grants.value().empty();
+    user.created_at = user.updated_at = UnixMillis(1);
     const std::string shown = user_body(user);
+    metastore::State state;
+    state.users.put(std::make_shared<const User>(user));
+    NARAD_ASSERT(user_list_body(state) == "[" + shown.substr(0, shown.size() - 1) + "]\n");
     const auto back = parse_grants("{\"grants\":" + [&] {
       auto document = json::Document::parse(shown, 64);
       NARAD_ASSERT(document.has_value());

@@ -121,6 +121,12 @@ constexpr Nanos kLookAtMembership = std::chrono::seconds(1);
 // Served to whoever reaches it, unless security is off: then it is said once, aloud.
 Result<Endpoint> http_endpoint(Env& env, const Config& config) {
   NARAD_TRY(Endpoint at, parse_endpoint(config.http.addr));
+  if (!config.http.tls_cert_file.empty()) {
+    // Passwords would cross the network readable while the operator believes otherwise.
+    return Error(Errc::invalid_argument,
+                 "http.tls_cert_file: this release does not speak TLS to clients. Leave it and "
+                 "http.tls_key_file out, and let a proxy in front of http.addr speak it");
+  }
   if (!config.security.enabled && !is_loopback(at)) {
     NARAD_LOG_WARN(env.log,
                    "security.enabled=false: whoever reaches this address may do everything",
