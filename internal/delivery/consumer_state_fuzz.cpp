@@ -71,9 +71,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Bytes snapshot = encode_snapshot(id, ConsumerPositions{});
   snapshot.resize(kConsumerHeaderBytes);
   snapshot.insert(snapshot.end(), input.begin(), input.end());
-  const std::uint64_t whole = xxh3(snapshot, id.identity);
-  ByteWriter(snapshot).u64(whole);
-  try_snapshot(snapshot);
+  Bytes longer = snapshot;
+  longer.push_back(std::byte{0});
+  for (Bytes* file : {&snapshot, &longer}) {
+    const std::uint64_t whole = xxh3(*file, id.identity);
+    ByteWriter(*file).u64(whole);
+    try_snapshot(*file);
+  }
+  // Nothing may follow the runs.
+  check(decode_snapshot(snapshot).readability != Readability::intact ||
+        decode_snapshot(longer).readability != Readability::intact);
 
   // A journal with this behind its header.
   Bytes tail = encode_journal_header(id.identity);

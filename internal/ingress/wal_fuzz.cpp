@@ -47,14 +47,24 @@ void check_segment(ByteView bytes) {
   require(frames == scan.frames && at == scan.end_at);
 }
 
-// Checksums keep mutations out of the payload's parser, so it gets them under a good one.
-void check_payload(ByteView payload) {
-  const OriginId origin(7);
+Bytes sealed(ByteView payload, OriginId origin) {
   Bytes frame(kFrameHeaderBytes + payload.size());
   store_le(frame.data(), static_cast<std::uint32_t>(payload.size()));
   std::copy(payload.begin(), payload.end(), frame.begin() + kFrameHeaderBytes);
   seal_frames(frame, 1, origin, Sequence(9), Sequence(8));
-  if (auto decoded = decode_frame(frame, origin)) check_frame(*decoded, origin);
+  return frame;
+}
+
+// Checksums keep mutations out of the payload's parser, so it gets them under a good one.
+void check_payload(ByteView payload) {
+  const OriginId origin(7);
+  const Bytes frame = sealed(payload, origin);
+  auto decoded = decode_frame(frame, origin);
+  if (!decoded) return;
+  check_frame(*decoded, origin);
+  Bytes longer(payload.begin(), payload.end());
+  longer.push_back(std::byte{0});
+  require(!decode_frame(sealed(longer, origin), origin));  // nothing may follow a message
 }
 
 // A segment as the writer makes it, with a byte of it changed: the bytes say which, and what the

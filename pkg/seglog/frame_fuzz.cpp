@@ -102,7 +102,10 @@ void scan_sealed(ByteView bytes) {
   Bytes segment;
   Control control;
   control.log = kLog;
+  control.origins.push_back({OriginId(1), Sequence(2), UnixMillis(3)});
   append_control_frame(segment, control);
+  const auto head = static_cast<std::ptrdiff_t>(damage_at % (segment.size() + 1));
+  (void)decode_control_frame(Bytes(segment.begin(), segment.begin() + head));
   for (std::uint64_t base = 0; base < 3; ++base) {
     FrameWriter writer(segment, kLog, {});
     writer.begin();
@@ -114,7 +117,6 @@ void scan_sealed(ByteView bytes) {
   }
   const Bytes cut(segment.begin(), segment.end() - damage_at % 100);
   scan(cut, kLog, kNoOffset, Offset(0), kNoOffset);  // headers only
-  (void)decode_control_frame(Bytes(segment.begin(), segment.begin() + damage_at % 100));
   segment[damage_at % segment.size()] ^= std::byte{0x55};
   scan(segment, kLog, kNoOffset, Offset(count % 4));
   scan(segment, kLog, Offset(3), Offset(count % 4));
