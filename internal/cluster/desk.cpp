@@ -122,11 +122,14 @@ Task<HeartbeatOutcome> Desk::heartbeat(wire::HeartbeatRequest request) {
   const RaftView raft = consensus_.raft();
   const raft::Member* configured = raft.configuration.find_node(id);
   if (configured == nullptr) {
-    co_return refusal(Refused::unknown, cat(id, " is not a member of this cluster"));
+    co_return refusal(Refused::unknown,
+                      cat(id, " is not a member of this cluster, and asks to be let in"));
   }
   if (configured->replica != request.member.replica) {
     co_return refusal(Refused::replaced,
-                      cat("another disk has taken the place of this one under node id ", id));
+                      cat("another disk has taken the place of this one under node id ", id,
+                          ": if that is a second process, stop it; else start this one with an "
+                          "empty data directory"));
   }
   leadership_.liveness.heard(id, env_.clock.mono());
   drains_[id] = request.drain;

@@ -165,6 +165,12 @@ Task<bool> Formation::try_join(Join decision) {
   co_return false;
 }
 
+Task<bool> Formation::rejoin() {
+  const bool admitted = co_await try_join(Join{host_.disk().cluster_id, {}});
+  if (phase_ != Phase::removed) say(Phase::member, "member");
+  co_return admitted;
+}
+
 Task<Result<Formed>> Formation::run() {
   for (;;) {
     // Only a node without a past depends on what others say.

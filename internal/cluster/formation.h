@@ -62,6 +62,8 @@ class Formation {
   // cancel it.
   Task<Result<Formed>> run();
   Task<void> stop() { return tasks_.stop(); }
+  // Asks once to be let in again, of a node that has formed already. True if it was.
+  Task<bool> rejoin();
   // What every configured peer says now; within the probe deadline.
   Task<std::vector<PeerReport>> look_around();
 

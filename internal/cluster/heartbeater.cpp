@@ -43,6 +43,7 @@ Task<void> Heartbeater::run() {
 void Heartbeater::fail(std::string why) {
   if (why != trouble_) NARAD_LOG_WARN(env_.log, "heartbeat not answered", {"why", why});
   trouble_ = std::move(why);
+  unknown_ = false;
   changed_.notify_all();
 }
 
@@ -74,6 +75,7 @@ Task<bool> Heartbeater::beat(std::string leader) {
   if (const auto* refused = std::get_if<MemberRefusal>(&*outcome)) {
     if (refused->leader != self && refused->leader != leader) hint_ = refused->leader;
     fail(known || !hint_.empty() ? refused->error : cat("no leader is known; ", refused->error));
+    unknown_ = refused->reason == Refused::unknown;
     if (refused->reason == Refused::removed) on_removed_(*refused);
     co_return false;
   }
@@ -84,6 +86,7 @@ Task<bool> Heartbeater::beat(std::string leader) {
   answered.own_wall = env_.clock.wall_millis();
   last_ = answered;
   trouble_.clear();
+  unknown_ = false;
   changed_.notify_all();
   co_return true;
 }

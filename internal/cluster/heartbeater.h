@@ -46,6 +46,9 @@ class Heartbeater {
   const std::optional<Answered>& last() const { return last_; }
   // Why the last heartbeat was not answered; empty if it was, or none was sent yet.
   const std::string& trouble() const { return trouble_; }
+  // The last heartbeat was refused because this node is not in the configuration: its admission was
+  // never committed. It has to ask again.
+  bool unknown() const { return unknown_; }
   // After each answer and each failure.
   Event& changed() { return changed_; }
 
@@ -68,6 +71,7 @@ class Heartbeater {
   const HeartbeatOptions options_;
   std::optional<Answered> last_;
   std::string trouble_;
+  bool unknown_ = false;
   std::string hint_;  // whom another node named as the leader
   std::size_t asked_ = 0;
   Event changed_;

@@ -51,7 +51,7 @@ void Membership::start() {
   controller_.start();
   heartbeater_.start();
   tasks_.spawn("watch leader", watch_leader());
-  if (!peers_.empty()) tasks_.spawn("learn addresses", learn_addresses());
+  if (!peers_.empty()) tasks_.spawn("keep in touch", keep_in_touch());
 }
 
 std::optional<Endpoint> Membership::address_of(const std::string& node) const {
@@ -62,26 +62,31 @@ std::optional<Endpoint> Membership::address_of(const std::string& node) const {
 // may have moved at once, or a newcomer's leader may be none of its configured peers. Then the
 // configured peers are asked who they are and whom they know.
 Task<void> Membership::learn_addresses() {
-  for (;;) {
-    if (!consensus_.caught_up()) {
-      const std::vector<PeerReport> reports = co_await formation_.look_around();
-      const metastore::ViewPtr view = consensus_.view();
-      const std::uint64_t cluster = host_.disk().cluster_id;
-      for (const PeerReport& r : reports) {
-        if (r.kind != PeerReport::Kind::answered || r.who.cluster_id != cluster) continue;
-        for (const wire::MemberAddress& m : r.who.members) {
-          auto at = parse_endpoint(m.cluster_addr);
-          if (at && m.id != node_ && !view->members.contains(m.id)) {
-            hints_.put(*view, m.id, std::move(at.value()));
-          }
-        }
-      }
-      // What was reached itself counts for more.
-      for (const PeerReport& r : reports) {
-        if (r.kind != PeerReport::Kind::answered || r.who.cluster_id != cluster) continue;
-        hints_.put(*view, r.id, configured_.at(r.id));
+  const std::vector<PeerReport> reports = co_await formation_.look_around();
+  const metastore::ViewPtr view = consensus_.view();
+  const std::uint64_t cluster = host_.disk().cluster_id;
+  for (const PeerReport& r : reports) {
+    if (r.kind != PeerReport::Kind::answered || r.who.cluster_id != cluster) continue;
+    for (const wire::MemberAddress& m : r.who.members) {
+      auto at = parse_endpoint(m.cluster_addr);
+      if (at && m.id != node_ && !view->members.contains(m.id)) {
+        hints_.put(*view, m.id, std::move(at.value()));
       }
     }
+  }
+  // What was reached itself counts for more.
+  for (const PeerReport& r : reports) {
+    if (r.kind != PeerReport::Kind::answered || r.who.cluster_id != cluster) continue;
+    hints_.put(*view, r.id, configured_.at(r.id));
+  }
+}
+
+// An admission may have reached this node's log and then been lost with its leader: the node is a
+// member by its own log only. It asks again, as the replica it is.
+Task<void> Membership::keep_in_touch() {
+  for (;;) {
+    if (!consensus_.caught_up()) co_await learn_addresses();
+    if (heartbeater_.unknown()) (void)co_await formation_.rejoin();
     co_await sleep_for(env_, options_.formation.every);
   }
 }

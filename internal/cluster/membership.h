@@ -59,6 +59,7 @@ class Membership {
 
  private:
   Task<void> watch_leader();
+  Task<void> keep_in_touch();
   Task<void> learn_addresses();
   std::vector<std::string> others() const;
 

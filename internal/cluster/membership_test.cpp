@@ -342,6 +342,24 @@ TEST(Membership, OtherCluster_IsNotJoined) {
   EXPECT_THAT(w.node("n4").membership.why_not_ready().at(0), HasSubstr("cluster"));
 }
 
+// The entry that admitted it was in its log, and was lost with the leader that wrote it.
+TEST(Membership, AdmissionThatWasNeverCommitted_IsAskedForAgain) {
+  World w(4);
+  ASSERT_TRUE(w.form());
+  ASSERT_EQ(w.roles(), "n1 n2 n3 n4L");
+  const ReplicaId replica = w.setup("n4").disk.replica;
+  w.kill("n4");
+  w.sky.configuration =
+      raft::apply(w.sky.configuration, {raft::ConfigurationChange::Kind::remove, replica, ""})
+          .value();
+  w.sky.state.members.erase("n4");
+  w.boot("n4");
+  ASSERT_TRUE(w.until([&] { return w.roles() == "n1 n2 n3 n4L" && w.all_registered(); }));
+  EXPECT_EQ(w.setup("n4").formed, Formed::resumed);
+  EXPECT_NE(w.sky.configuration.find(replica), nullptr) << "as the replica it is";
+  ASSERT_TRUE(w.until([&] { return w.node("n4").membership.why_not_ready().empty(); }));
+}
+
 TEST(Membership, ForcedBootstrap_FoundsAloneAndTheOthersJoin) {
   World w(3);
   w.setup("n2").forced = true;
