@@ -375,7 +375,7 @@ Task<Result<Applied>> Metastore::Impl::propose(std::string encoded, Nanos deadli
       raft->retry_now();
     } else if (!may_forward) {
       co_return Error(Errc::not_leader, "this node does not lead the metadata");
-    } else if (options.forwarder != nullptr && !leader_node.empty()) {
+    } else if (options.forwarder != nullptr && !leader_node.empty() && !until.passed(env)) {
       auto outcome = co_await forward(leader_node, encoded, until);
       if (outcome || outcome.error().code() != Errc::not_leader) co_return std::move(outcome);
       last = Error(Errc::unavailable, outcome.error().text());
