@@ -104,7 +104,7 @@ TEST(Planner, PLN_2_PLN_3_RemaindersStayWithThoseWhoHoldMost) {
   EXPECT_EQ(c.owned(), (Counts{{"a", 3}, {"b", 3}, {"c", 2}, {"d", 2}}));
 }
 
-TEST(Planner, PLN_5_WhileMovesRun_PlansNothingThatIsUnderWayAndNothingBack) {
+TEST(Planner, Trap30_PLN_5_WhileMovesRun_PlansNothingThatIsUnderWayAndNothingBack) {
   Cluster c;
   for (const char* id : {"a", "b"}) c.join(id);
   c.create("orders", 12);

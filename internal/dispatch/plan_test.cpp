@@ -118,7 +118,7 @@ TEST_F(PlanTest, BatchInFlight_HoldsBackWhatFollowsForThatPartitionOnly) {
   EXPECT_THAT(sequences(third[0]), ElementsAre(2));
 }
 
-TEST_F(PlanTest, Batch_StopsAtRecordAndByteLimits) {
+TEST_F(PlanTest, Trap46_Batch_StopsAtRecordAndByteLimits) {
   options.batch_records_max = 3;
   options.batch_bytes_max = 1000;
   offer("t", {0, 0, 0, 0});
@@ -129,7 +129,7 @@ TEST_F(PlanTest, Batch_StopsAtRecordAndByteLimits) {
   EXPECT_THAT(sequences(sends[1]), ElementsAre(5, 6));
 }
 
-TEST_F(PlanTest, RecordAboveTheByteLimit_GoesAlone) {
+TEST_F(PlanTest, Trap46_RecordAboveTheByteLimit_GoesAlone) {
   options.batch_bytes_max = 100;
   offer("t", {0, 0}, OriginId(1), 400);
   auto sends = act(0ms);
@@ -180,7 +180,7 @@ TEST_F(PlanTest, FailedBatch_IsTriedAgainAfterASecondWithOneRecordThenInFull) {
   EXPECT_THAT(sequences(act(1000ms).at(0)), ElementsAre(2, 3));
 }
 
-TEST_F(PlanTest, FailingPartition_SlowsNoNeighbour) {
+TEST_F(PlanTest, Trap45_FailingPartition_SlowsNoNeighbour) {
   offer("t", {0, 1});
   auto sends = act(0ms);
   done(sends[0], BatchResult::failed);

@@ -297,7 +297,7 @@ TEST_F(WalTest, DamageInAnEarlierSegment_Refuses) {
   EXPECT_THAT(refusal(Errc::data_loss), HasSubstr("record 1 at byte 64"));
 }
 
-TEST_F(WalTest, EarlierSegmentTooShort_Refuses) {
+TEST_F(WalTest, Trap57_EarlierSegmentTooShort_Refuses) {
   must_open(11);
   must_append({"a", "b"});
   must_open(12);

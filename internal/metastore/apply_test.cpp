@@ -69,7 +69,7 @@ TEST(CreateTopic, SeveralMembersAndDisks_GoesRoundAllOfThemAcrossTopics) {
   EXPECT_EQ(m.owners("second"), "b/b1 a/a1 b/b1");
 }
 
-TEST(CreateTopic, DeadAndDrainingMembers_GetNothing) {
+TEST(CreateTopic, Trap26_DeadAndDrainingMembers_GetNothing) {
   Machine m;
   m.run(member("a"));
   m.run(member("b"));
@@ -178,7 +178,7 @@ TEST(DeleteTopic, OtherIncarnation_KeepsTheTopic) {
   EXPECT_EQ(m.run(DeleteTopic{"orders", Incarnation(7)}).code, ResultCode::not_found);
 }
 
-TEST(DeleteTopic, RecreatedName_InheritsNothing) {
+TEST(DeleteTopic, Trap25_RecreatedName_InheritsNothing) {
   Machine m;
   m.run(member("a"));
   CreateTopic c = creation("orders", 3, 7);
@@ -236,7 +236,7 @@ TEST(PutSchema, VersionThatIsNotNext_IsAConflict) {
   EXPECT_EQ(m.state.topics.find("orders")->schemas.size(), 2u);
 }
 
-TEST(AssignPartition, Preconditions_AreAllChecked) {
+TEST(AssignPartition, Trap25_Preconditions_AreAllChecked) {
   Machine m;
   m.run(creation("orders", 2, 7));
   m.run(member("a", {"d1"}));
@@ -328,6 +328,18 @@ TEST(Member, OnlyAFreshStamp_BumpsNoVersion) {
   moved.http_addr = "elsewhere:1";
   m.run(moved);
   EXPECT_EQ(m.state.versions.members, m.state.applied);
+}
+
+TEST(Member, Trap29_Drain_BumpsTheVersionThatCachesCompare) {
+  Machine m;
+  m.run(member("a"));
+  const RaftIndex before = m.state.versions.members;
+  m.run(SetDraining{"a", true});
+  EXPECT_GT(m.state.versions.members, before);
+  EXPECT_EQ(m.state.members.find("a")->changed_at, m.state.versions.members);
+  const RaftIndex draining = m.state.versions.members;
+  m.run(SetDraining{"a", false});
+  EXPECT_GT(m.state.versions.members, draining);
 }
 
 TEST(Member, Drain_CannotBeCancelledOnceLeaving) {

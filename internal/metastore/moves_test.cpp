@@ -61,7 +61,7 @@ TEST_F(Moves, OWN_1_OWN_4_SetTargetNamesThePlaceAndLeavesTheOwner) {
   EXPECT_FALSE(row().freeze_armed);
 }
 
-TEST_F(Moves, SetTarget_OfAnythingButALiveReceiver_IsRefused) {
+TEST_F(Moves, Trap29_SetTargetOfAnythingButALiveReceiver_IsRefused) {
   EXPECT_EQ(set_target("nobody").code, ResultCode::not_found);
   EXPECT_EQ(set_target("s").code, ResultCode::conflict);  // it is there already
   run(SetDraining{"d", true});

@@ -132,7 +132,7 @@ TEST(Headers, NamesIgnoreCaseAndBreaksAreDropped) {
   EXPECT_EQ(moved.at(2).second, "2");
 }
 
-TEST(Response, Errors_AreJsonWithRealEscaping) {
+TEST(Response, Trap55_Errors_AreJsonWithRealEscaping) {
   const Response r = error_response(400, "bad \"name\"\n\xff");
   EXPECT_EQ(r.body, "{\"error\":\"bad \\\"name\\\"\\n\xef\xbf\xbd\"}\n");
   EXPECT_EQ(r.content_type, "application/json");

@@ -42,7 +42,7 @@ TEST(Cluster, AnyNode_TakesAnyRequest) {
   EXPECT_EQ(records, 60);
 }
 
-TEST(Cluster, LongPoll_IsWokenByAMessageThatLandsOnAnotherNode) {
+TEST(Cluster, Trap54_LongPollIsWokenByAMessageThatLandsOnAnotherNode) {
   Cluster cluster(3);
   ASSERT_TRUE(cluster.start()) << cluster.why();
   cluster.create_topic("orders", 1);
@@ -73,6 +73,38 @@ TEST(Cluster, LongPoll_IsWokenByAMessageThatLandsOnAnotherNode) {
                            url_encode(std::string(body.at("receipt_handle").as_string())));
     ASSERT_TRUE(acked);
     EXPECT_EQ(acked->status, 204);
+  }
+}
+
+TEST(Cluster, Trap53_ChangedCap_HoldsAtEveryOwner) {
+  Cluster cluster(3);
+  ASSERT_TRUE(cluster.start()) << cluster.why();
+  cluster.create_topic("orders", 3);
+  for (int p = 0; p < 3; ++p) {
+    for (int n = 0; n < 2; ++n) {
+      ASSERT_EQ(Http(cluster.node(0).port())
+                    .post(cat("/v1/topics/orders/produce?partition=", p), cat("p", p, " n", n))
+                    ->status,
+                202);
+    }
+  }
+  ASSERT_TRUE(await_records(cluster.node(0).port(), "orders", 6, 20s));
+  auto changed = Http(cluster.node(1).port())
+                     .request("PATCH", "/v1/topics/orders", "{\"max_in_flight_per_partition\":1}");
+  ASSERT_TRUE(changed);
+  ASSERT_EQ(changed->status, 200) << changed->body;
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(soon([&] {
+      auto answer = Http(cluster.node(i).port()).get("/v1/topics/orders");
+      return answer && answer->body.find("\"max_in_flight_per_partition\":1,") != std::string::npos;
+    }));
+  }
+  // Each partition has another owner, and all are read through one node.
+  for (int p = 0; p < 3; ++p) {
+    Http http(cluster.node(2).port());
+    const std::string read = cat("/v1/topics/orders/consume?partition=", p);
+    EXPECT_EQ(http.get(read)->status, 200) << "partition " << p;
+    EXPECT_EQ(http.get(read)->status, 204) << "partition " << p << ": a second lease";
   }
 }
 
