@@ -11,6 +11,7 @@
 #include "pkg/base/text.h"
 #include "pkg/config/config.h"
 #include "pkg/env/real/runtime.h"
+#include "pkg/env/real/tls.h"
 
 extern char** environ;
 
@@ -98,6 +99,46 @@ std::string host_name() {
   return name;
 }
 
+TlsFiles http_files(const Config& config) {
+  return TlsFiles{config.http.tls_cert_file, config.http.tls_key_file, ""};
+}
+TlsFiles cluster_files(const Config& config) {
+  const auto& s = config.security;
+  return TlsFiles{s.cluster_tls_cert_file, s.cluster_tls_key_file, s.cluster_tls_ca_file};
+}
+
+// A network with TLS, and the doors with it, if certificates are configured.
+class TlsDoors {
+ public:
+  // Reads the files (blocks).
+  Result<void> open(Env& env, const TlsFiles& files) {
+    if (files.cert_file.empty()) return ok();
+    NARAD_TRY(auto context, TlsContext::load(files));
+    net_ = std::make_unique<TlsNet>(env.net, env.executor, std::move(context));
+    env_.emplace(with_net(env, *net_));
+    return ok();
+  }
+  // Null without certificates.
+  Env* env() { return env_ ? &*env_ : nullptr; }
+  // Certificates that were renewed, for connections from now on. Whether there is TLS at all, and
+  // on which side, stays as at start.
+  static Task<Result<void>> renew(Env& env, TlsDoors* doors, TlsFiles files) {
+    if (!doors->net_ || files.cert_file.empty()) co_return ok();
+    auto job = [files = std::move(files)] { return TlsContext::load(files); };
+    NARAD_CO_TRY(auto context, co_await blocking(env, "tls files", std::move(job)));
+    doors->net_->replace(std::move(context));
+    co_return ok();
+  }
+
+ private:
+  std::unique_ptr<TlsNet> net_;
+  std::optional<Env> env_;
+};
+
+struct Certificates {
+  TlsDoors http, cluster;
+};
+
 // What is said once the node listens; empty: nothing.
 struct Greeting {
   Terminal* terminal = nullptr;
@@ -111,9 +152,11 @@ struct Greeting {
 
 // One run of a node. Lives in serve_until_told()'s frame, which waits for its tasks.
 struct Serving {
-  Serving(Runtime& r, Layers l, Greeting g, Config config, node::NodeOptions options)
+  Serving(Runtime& r, Certificates& c, Layers l, Greeting g, Config config,
+          node::NodeOptions options)
       : runtime(r),
         env(r.env()),
+        certificates(c),
         layers(std::move(l)),
         greeting(std::move(g)),
         node(env, std::move(config), std::move(options)),
@@ -121,6 +164,7 @@ struct Serving {
         tasks(env) {}
   Runtime& runtime;
   Env& env;
+  Certificates& certificates;
   Layers layers;
   Greeting greeting;
   node::Node node;
@@ -144,6 +188,13 @@ Task<void> reload(Serving& s) {
     co_return;
   }
   s.runtime.set_log_level(level_of(fresh.value().log.level));
+  auto http = co_await TlsDoors::renew(s.env, &s.certificates.http, http_files(fresh.value()));
+  auto cluster =
+      co_await TlsDoors::renew(s.env, &s.certificates.cluster, cluster_files(fresh.value()));
+  for (const auto& renewed : {http, cluster}) {
+    if (!renewed)
+      NARAD_LOG_ERROR(s.env.log, "the certificates in force stay", {"error", renewed.error()});
+  }
   if (auto reloaded = co_await s.node.reload(); !reloaded) {
     NARAD_LOG_ERROR(s.env.log, "reload was not complete", {"error", reloaded.error()});
   }
@@ -197,7 +248,16 @@ int run_node(Layers layers, Terminal& terminal, Greeting greeting = {}) {
   node_options.version = version_text();
   node_options.default_node_id = host_name();
   node_options.started_at = runtime.env().clock.mono();
-  Serving serving(runtime, std::move(layers), std::move(greeting), config.value(),
+  Certificates certificates;
+  for (auto opened : {certificates.http.open(runtime.env(), http_files(config.value())),
+                      certificates.cluster.open(runtime.env(), cluster_files(config.value()))}) {
+    if (opened) continue;
+    terminal.err(cat("narad: ", opened.error().text(), "\n"));
+    return kExitFailure;
+  }
+  node_options.http_env = certificates.http.env();
+  node_options.cluster_env = certificates.cluster.env();
+  Serving serving(runtime, certificates, std::move(layers), std::move(greeting), config.value(),
                   std::move(node_options));
   return runtime.run(serve_until_told(serving));
 }

@@ -41,11 +41,13 @@ cluster::BootstrapRules rules(const Config& config, const std::string& self) {
 peer::PeersOptions peers_options(const Config& config) {
   peer::PeersOptions options;
   options.secret = config.cluster.secret;
+  options.insecure = !config.security.enabled;
   return options;
 }
 peer::ServerOptions server_options(const Config& config) {
   peer::ServerOptions options;
   options.secret = config.cluster.secret;
+  options.insecure = !config.security.enabled;
   return options;
 }
 
@@ -130,6 +132,12 @@ Result<void> ClusterPlane::listen(LocalBroker& local, Wakes& wakes) {
       [this](peer::Sender, http::Request r) { return serve_proposal(metastore_, std::move(r)); },
       proposals);
   NARAD_TRY(Endpoint at, parse_endpoint(config_.cluster.addr));
+  if (config_.security.cluster_tls_cert_file.empty())
+    NARAD_LOG_WARN(env_.log,
+                   "nodes talk to each other without TLS: whoever can read or change what passes "
+                   "between them reads and changes messages; give security.cluster_tls_cert_file, "
+                   "_key_file and _ca_file, or keep strangers out of that network",
+                   {"cluster_addr", config_.cluster.addr});
   return server_.listen(at);
 }
 

@@ -264,7 +264,10 @@ Task<Result<void>> Node::Impl::open_data() {
 }
 
 Task<Result<void>> Node::Impl::open_metastore() {
-  if (ClusterPlane::wanted(config)) plane = std::make_unique<ClusterPlane>(env, config, *data);
+  if (ClusterPlane::wanted(config)) {
+    Env& doors = options.cluster_env != nullptr ? *options.cluster_env : env;
+    plane = std::make_unique<ClusterPlane>(doors, config, *data);
+  }
   metastore::MetastoreOptions how;
   how.node_id = data->identity().node_id;
   // A node that belongs to others begins nothing anew, whatever is left on its disk.
@@ -406,7 +409,8 @@ Task<Result<void>> Node::Impl::start_answering(Endpoint at) {
     if (ready || answers_always(request.path())) return inner(std::move(request));
     return not_ready();
   };
-  server = std::make_unique<http::Server>(env, server_options, api->admit(), std::move(handler));
+  Env& doors = options.http_env != nullptr ? *options.http_env : env;
+  server = std::make_unique<http::Server>(doors, server_options, api->admit(), std::move(handler));
   co_return server->listen(at);
 }
 

@@ -29,6 +29,10 @@ struct NodeOptions {
   // For simulation: where the dispatcher hands over, in place of the broker itself (null: the
   // broker).
   std::function<std::unique_ptr<dispatch::CommitTarget>(dispatch::CommitTarget&)> wrap_target;
+  // The same doors as the node's, but for the network: with TLS. They outlive the node; null: those
+  // of the node.
+  Env* http_env = nullptr;
+  Env* cluster_env = nullptr;
   Nanos started_at{0};  // mono clock at process start, for narad_boot_duration_seconds
 };
 
