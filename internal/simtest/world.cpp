@@ -158,6 +158,10 @@ class World {
     std::vector<Nanos> mono;
   };
   Moment moment() const;
+  // Still the same life as at that moment. An answer may arrive when its sender is dead already.
+  bool still_lives(std::size_t node, const Moment& then) const {
+    return machines_[node]->up() && machines_[node]->boots() == then.boots[node];
+  }
   int node_of(const std::string& id) const;
   // The node that owns the log; nothing while nobody does.
   std::optional<int> owner_of(const metastore::State& view, const LogName& log);
@@ -361,7 +365,7 @@ Task<bool> App::consume_some(Rng& random, std::string name, bool drain) {
     const auto at = static_cast<std::size_t>(*owner);
     const World::Moment settled = world_.moment();
     // What was answered by a life that has ended since is known to nobody.
-    const auto same_life = [&] { return world_.machines_[at]->boots() == settled.boots[at]; };
+    const auto same_life = [&] { return world_.still_lives(at, settled); };
     const std::uint64_t dice = drain ? 0 : random.below(100);
     if (dice < 80) {
       auto r =
@@ -397,7 +401,7 @@ void App::note_delivery(const LogName& log, const StoredRecord& record, const Wo
   if (!owner) return world_.oracle_.seen(log, record);
   const auto at = static_cast<std::size_t>(*owner);
   sim::Machine& machine = *world_.machines_[at];
-  const int life = machine.boots() == asked.boots[at] ? asked.boots[at] : -1;
+  const int life = world_.still_lives(at, asked) ? asked.boots[at] : -1;
   world_.oracle_.delivered(log, record, life, asked.mono[at], machine.clock().mono(), visibility);
   if (*owner != index_) world_.reach_.hit("delivered by another node than the owner");
 }
@@ -415,7 +419,7 @@ Task<void> App::ack_all(Topic topic, std::vector<api::LeasedMessage> messages) {
     if (!results[i] || !owner) continue;
     const auto at = static_cast<std::size_t>(*owner);
     sim::Machine& machine = *world_.machines_[at];
-    if (machine.boots() != settled.boots[at]) continue;
+    if (!world_.still_lives(at, settled)) continue;
     world_.oracle_.acked(log, handles[i].offset, settled.boots[at], machine.clock().mono());
   }
 }
