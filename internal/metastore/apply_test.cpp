@@ -317,6 +317,19 @@ TEST(Member, Registering_RevivesAndKeepsTheDrain) {
   EXPECT_EQ(m.state.members.find("a")->drain_id, drain);
 }
 
+TEST(Member, Trap29_DrainAndDepartureFlags_BumpTheVersion) {
+  Machine m;
+  m.run(member("a"));
+  const auto version_after = [&](const Command& c) {
+    EXPECT_TRUE(m.run(c).done());
+    return m.state.versions.members;
+  };
+  EXPECT_EQ(version_after(SetDraining{"a", true}), m.state.applied);
+  EXPECT_EQ(version_after(SetDraining{"a", false}), m.state.applied);
+  EXPECT_EQ(version_after(SetDraining{"a", true}), m.state.applied);
+  EXPECT_EQ(version_after(Leaving{"a", m.state.members.find("a")->drain_id}), m.state.applied);
+}
+
 TEST(Member, OnlyAFreshStamp_BumpsNoVersion) {
   Machine m;
   m.run(member("a"));
