@@ -118,15 +118,20 @@ constexpr Nanos kPeerGrace = std::chrono::seconds(2);  // for requests of other 
 constexpr Nanos kReadyAnyway = std::chrono::seconds(60);
 constexpr Nanos kLookAtMembership = std::chrono::seconds(1);
 
+// Whoever makes a node with certificates in its settings has to give it doors with TLS: without,
+// passwords would cross the network readable while the operator believes otherwise.
+Result<void> check_tls(const Config& config, const NodeOptions& options) {
+  if (!config.http.tls_cert_file.empty() && options.http_env == nullptr)
+    return Error(Errc::internal, "http.tls_cert_file is set, but there is no TLS for clients here");
+  if (!config.security.cluster_tls_cert_file.empty() && options.cluster_env == nullptr)
+    return Error(Errc::internal,
+                 "security.cluster_tls_cert_file is set, but there is no TLS between nodes here");
+  return ok();
+}
+
 // Served to whoever reaches it, unless security is off: then it is said once, aloud.
 Result<Endpoint> http_endpoint(Env& env, const Config& config) {
   NARAD_TRY(Endpoint at, parse_endpoint(config.http.addr));
-  if (!config.http.tls_cert_file.empty()) {
-    // Passwords would cross the network readable while the operator believes otherwise.
-    return Error(Errc::invalid_argument,
-                 "http.tls_cert_file: this release does not speak TLS to clients. Leave it and "
-                 "http.tls_key_file out, and let a proxy in front of http.addr speak it");
-  }
   if (!config.security.enabled && !is_loopback(at)) {
     NARAD_LOG_WARN(env.log,
                    "security.enabled=false: whoever reaches this address may do everything",
@@ -264,6 +269,7 @@ Task<Result<void>> Node::Impl::open_data() {
 }
 
 Task<Result<void>> Node::Impl::open_metastore() {
+  NARAD_CO_TRY(check_tls(config, options));
   if (ClusterPlane::wanted(config)) {
     Env& doors = options.cluster_env != nullptr ? *options.cluster_env : env;
     plane = std::make_unique<ClusterPlane>(doors, config, *data);

@@ -269,15 +269,6 @@ TEST_F(Security, OtherMachines_AreServedWithUsersAndWarnedAboutWithout) {
   EXPECT_THAT(without.child().out(), HasSubstr("whoever reaches this address may do everything"));
 }
 
-TEST_F(Security, TlsThatThisReleaseDoesNotSpeak_IsRefusedRatherThanLeftOut) {
-  BrokerOptions options = secured();
-  options.env["NARAD_HTTP_TLS_CERT_FILE"] = "cert.pem";
-  options.env["NARAD_HTTP_TLS_KEY_FILE"] = "key.pem";
-  Broker broker(data_, options);
-  EXPECT_FALSE(broker.start());
-  EXPECT_THAT(broker.why(), HasSubstr("does not speak TLS to clients"));
-}
-
 // The way back in for who has lost every password.
 TEST_F(Security, LostPassword_IsSetAnewWithSecurityOff) {
   Broker broker(data_, secured());
