@@ -2,68 +2,20 @@
 // same run: raw fdatasync, and a bare HTTP server under the same client. Verifies its own premises
 // (every message that was answered 202 is stored at the end). With --check, exits 1 below a
 // threshold.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
 #include "cmd/narad/e2e/broker.h"
+#include "cmd/narad/e2e/figures.h"
 #include "pkg/base/bytes.h"
 #include "pkg/base/text.h"
 
 namespace narad::e2e {
 namespace {
 
-using std::chrono::duration;
 using std::chrono::seconds;
-
-double seconds_since(Clock::time_point start) {
-  return duration<double>(Clock::now() - start).count();
-}
-
-struct Row {
-  std::string name;
-  double value;
-  double target;
-  bool at_most;
-  bool good() const { return at_most ? value <= target : value >= target; }
-};
-std::vector<Row> rows;
-
-void report(const std::string& name, double value, const char* unit, double target,
-            bool at_most = false) {
-  rows.push_back({name, value, target, at_most});
-  std::printf("%-52s %12.2f %-10s %s %.2f  %s\n", name.c_str(), value, unit,
-              at_most ? "<=" : ">=", target, rows.back().good() ? "ok" : "MISSED");
-  std::fflush(stdout);
-}
-
-double percentile(std::vector<double>& sorted, double p) {
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[std::min(sorted.size() - 1,
-                         static_cast<std::size_t>(p * static_cast<double>(sorted.size())))];
-}
-
-// p50 of an fdatasync after a 400-byte append, in microseconds.
-double sync_baseline(const std::string& directory) {
-  const std::string path = directory + "/baseline";
-  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-  char block[400] = {};
-  std::vector<double> took;
-  for (int i = 0; i < 1000; ++i) {
-    if (::write(fd, block, sizeof block) != sizeof block) std::abort();
-    const auto start = Clock::now();
-    if (::fdatasync(fd) != 0) std::abort();
-    took.push_back(seconds_since(start) * 1e6);
-  }
-  ::close(fd);
-  return percentile(took, 0.5);
-}
 
 struct Wrk {
   double per_second = 0;
@@ -139,27 +91,6 @@ std::vector<std::string> handles_in(const std::string& body) {
     handles.push_back(body.substr(at, body.find('"', at) - at));
   }
   return handles;
-}
-
-struct Usage {
-  double rss_mib = 0;
-  double cpu_seconds = 0;
-};
-Usage usage(pid_t pid) {
-  Usage u;
-  std::ifstream statm(cat("/proc/", pid, "/statm"));
-  double size = 0, resident = 0;
-  statm >> size >> resident;
-  u.rss_mib = resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
-  std::ifstream stat(cat("/proc/", pid, "/stat"));
-  std::string word;
-  double user = 0, system = 0;
-  for (int i = 1; i <= 15 && stat >> word; ++i) {
-    if (i == 14) user = std::atof(word.c_str());
-    if (i == 15) system = std::atof(word.c_str());
-  }
-  u.cpu_seconds = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return u;
 }
 
 int bench(bool check) {
@@ -265,8 +196,7 @@ int bench(bool check) {
     report("10,000 idle partitions, share of a core", (end.cpu_seconds - start.cpu_seconds) / 10,
            "", 0.01, true);
   }
-  const bool good = std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.good(); });
-  return check && !good ? 1 : 0;
+  return check && !all_good() ? 1 : 0;
 }
 
 }  // namespace
