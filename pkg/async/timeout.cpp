@@ -25,9 +25,23 @@ Task<bool> finishes_before(Task<void> task, Task<void> other) {
   std::rethrow_exception(failed);  // both were cancelled from outside
 }
 
+// The timer itself, not a coroutine that sleeps: it is nearly always cancelled, and a cancelled
+// coroutine costs an exception.
 Task<bool> finishes_within(Env& env, Nanos delay, Task<void> task) {
-  auto sleep = sleep_for(env, delay);
-  co_return co_await finishes_before(std::move(task), std::move(sleep));
+  using asio::deferred;
+  auto executor = co_await asio::this_coro::executor;
+  auto timer = asio::async_initiate<const asio::deferred_t&, void(error_code)>(
+      [&env, delay, executor](auto handler) {
+        env.timers.wait(delay, VoidHandler(asio::bind_executor(executor, std::move(handler))));
+      },
+      deferred);
+  auto [order, failed, timer_stopped] =
+      co_await asio::experimental::make_parallel_group(
+          asio::co_spawn(executor, std::move(task), deferred), std::move(timer))
+          .async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
+  if (!failed) co_return true;
+  if (is_cancellation(failed) && !timer_stopped) co_return false;
+  std::rethrow_exception(failed);  // its own, or both were cancelled from outside
 }
 
 }  // namespace narad

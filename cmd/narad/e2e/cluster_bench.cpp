@@ -120,18 +120,16 @@ struct Flow {
 
 // A client of every node, used at random.
 struct Anyone {
-  explicit Anyone(Cluster& cluster, unsigned seed) : random(seed) {
-    for (std::size_t i = 0; i < cluster.size(); ++i) {
-      clients.push_back(std::make_unique<Http>(cluster.node(i).port()));
-    }
+  Anyone(const std::vector<Broker*>& nodes, unsigned seed) : random(seed) {
+    for (Broker* node : nodes) clients.push_back(std::make_unique<Http>(node->port()));
   }
   Http& pick() { return *clients[random() % clients.size()]; }
   std::vector<std::unique_ptr<Http>> clients;
   std::minstd_rand random;
 };
 
-void produce_some(Cluster& cluster, Flow& flow, unsigned seed) {
-  Anyone anyone(cluster, seed);
+void produce_some(const std::vector<Broker*>& nodes, Flow& flow, unsigned seed) {
+  Anyone anyone(nodes, seed);
   while (!flow.stop) {
     auto answer =
         anyone.pick().post(cat("/v1/topics/flow/produce?key=k", anyone.random() % 1000), kBody);
@@ -139,8 +137,8 @@ void produce_some(Cluster& cluster, Flow& flow, unsigned seed) {
   }
 }
 
-void consume_some(Cluster& cluster, Flow& flow, unsigned seed) {
-  Anyone anyone(cluster, seed);
+void consume_some(const std::vector<Broker*>& nodes, Flow& flow, unsigned seed) {
+  Anyone anyone(nodes, seed);
   while (!flow.stop) {
     auto got = anyone.pick().get("/v1/topics/flow/consume?wait=500ms");
     if (!got || got->status != 200) continue;
@@ -151,37 +149,59 @@ void consume_some(Cluster& cluster, Flow& flow, unsigned seed) {
   }
 }
 
-void sustained(Cluster& cluster) {
-  create(cluster, "flow", 12);
+double cpu_of(const std::vector<Broker*>& nodes) {
+  double seconds = 0;
+  for (Broker* node : nodes) seconds += usage(node->child().pid()).cpu_seconds;
+  return seconds;
+}
+
+struct Sustained {
+  double produced = 0, acked = 0;  // a second
+  double cores = 0;                // busy in the nodes
+  double refused = 0;
+};
+Sustained run_flow(const std::vector<Broker*>& nodes) {
   Flow flow;
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 16; ++t) {
-    threads.emplace_back([&, t] { produce_some(cluster, flow, t + 1); });
+  for (unsigned t = 0; t < 24; ++t) {
+    threads.emplace_back([&, t] { produce_some(nodes, flow, t + 1); });
   }
-  for (unsigned t = 0; t < 32; ++t) {
-    threads.emplace_back([&, t] { consume_some(cluster, flow, 100 + t); });
+  for (unsigned t = 0; t < 48; ++t) {
+    threads.emplace_back([&, t] { consume_some(nodes, flow, 100 + t); });
   }
   std::this_thread::sleep_for(2s);  // until it flows
-  std::vector<double> cpu;
-  for (std::size_t i = 0; i < 3; ++i) {
-    cpu.push_back(usage(cluster.node(i).child().pid()).cpu_seconds);
-  }
+  const double cpu = cpu_of(nodes);
   const std::int64_t produced = flow.produced, acked = flow.acked;
   const auto start = Clock::now();
   std::this_thread::sleep_for(8s);
   const double seconds = seconds_since(start);
-  const auto produced_rate = static_cast<double>(flow.produced - produced) / seconds;
-  const auto acked_rate = static_cast<double>(flow.acked - acked) / seconds;
-  double busy = 0;
-  for (std::size_t i = 0; i < 3; ++i) {
-    busy += usage(cluster.node(i).child().pid()).cpu_seconds - cpu[i];
-  }
+  Sustained result;
+  result.produced = static_cast<double>(flow.produced - produced) / seconds;
+  result.acked = static_cast<double>(flow.acked - acked) / seconds;
+  result.cores = (cpu_of(nodes) - cpu) / seconds;
   flow.stop = true;
   for (auto& thread : threads) thread.join();
-  state("produced through random nodes, single calls", produced_rate, "msg/s");
-  report("consumed and acked through random nodes meanwhile", acked_rate, "msg/s", 10'000);
-  state("  cores busy in the three nodes", busy / seconds, "");
-  report("  refused", static_cast<double>(flow.refused), "", 0, true);
+  result.refused = static_cast<double>(flow.refused);
+  return result;
+}
+
+void sustained(Cluster& cluster) {
+  create(cluster, "flow", 12);
+  std::vector<Broker*> nodes;
+  for (std::size_t i = 0; i < cluster.size(); ++i) nodes.push_back(&cluster.node(i));
+  const Sustained three = run_flow(nodes);
+  for (Broker* node : nodes) node->terminate();
+  Broker lone(cluster.directory() + "/lone");
+  if (!lone.start()) fail("a lone node does not start: " + lone.why());
+  must(Http(lone.port()).post("/v1/topics", R"({"name":"flow","partitions":12})"), 201, "create");
+  const Sustained one = run_flow({&lone});
+  state("produced through random nodes, single calls", three.produced, "msg/s");
+  report("consumed and acked through random nodes meanwhile", three.acked, "msg/s", 10'000);
+  state("  cores busy in the three nodes", three.cores, "");
+  state("  processor time of the nodes per message", three.cores / three.acked * 1e6, "us");
+  report("  refused", three.refused, "", 0, true);
+  state("the same with one node alone", one.acked, "msg/s");
+  state("  processor time of that node per message", one.cores / one.acked * 1e6, "us");
 }
 
 // ---- metadata ----------------------------------------------------------------------------------
