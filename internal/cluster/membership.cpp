@@ -63,6 +63,7 @@ std::optional<Endpoint> Membership::address_of(const std::string& node) const {
 // configured peers are asked who they are and whom they know.
 Task<void> Membership::learn_addresses() {
   const std::vector<PeerReport> reports = co_await formation_.look_around();
+  tell_of_strangers(reports);
   const metastore::ViewPtr view = consensus_.view();
   const std::uint64_t cluster = host_.disk().cluster_id;
   for (const PeerReport& r : reports) {
@@ -84,10 +85,32 @@ Task<void> Membership::learn_addresses() {
 // An admission may have reached this node's log and then been lost with its leader: the node is a
 // member by its own log only. It asks again, as the replica it is.
 Task<void> Membership::keep_in_touch() {
-  for (;;) {
-    if (!consensus_.caught_up()) co_await learn_addresses();
+  // Once in any case: a node with a cluster of its own lacks nothing, and would never notice that
+  // it is configured into another.
+  for (bool first = true;; first = false) {
+    if (first || !consensus_.caught_up()) co_await learn_addresses();
     if (heartbeater_.unknown()) (void)co_await formation_.rejoin();
     co_await sleep_for(env_, options_.formation.every);
+  }
+}
+
+// Configured peers that do not answer, or want nothing to do with this node, or belong elsewhere.
+void Membership::tell_of_strangers(const std::vector<PeerReport>& reports) {
+  const std::uint64_t cluster = host_.disk().cluster_id;
+  for (const PeerReport& r : reports) {
+    std::string why;
+    if (r.kind != PeerReport::Kind::answered) why = r.why;
+    if (r.kind == PeerReport::Kind::answered && r.who.cluster_id != cluster &&
+        r.who.cluster_id != 0) {
+      why = cat("it belongs to cluster ", to_hex16(r.who.cluster_id), ", this node to ",
+                to_hex16(cluster));
+    }
+    std::string& told = told_of_[r.id];
+    if (told != why && !why.empty()) {
+      NARAD_LOG_WARN(env_.log, "a configured peer does not answer as a member of this cluster",
+                     {"peer", r.id}, {"why", why});
+    }
+    told = std::move(why);
   }
 }
 

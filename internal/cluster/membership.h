@@ -61,6 +61,7 @@ class Membership {
   Task<void> watch_leader();
   Task<void> keep_in_touch();
   Task<void> learn_addresses();
+  void tell_of_strangers(const std::vector<PeerReport>& reports);
   std::vector<std::string> others() const;
 
   Env& env_;
@@ -72,6 +73,7 @@ class Membership {
   const std::vector<std::string> peers_;
   const std::map<std::string, Endpoint> configured_;
   AddressHints hints_;
+  std::map<std::string, std::string> told_of_;  // peer -> what was said of it last
   Formation formation_;
   Desk desk_;
   Heartbeater heartbeater_;
