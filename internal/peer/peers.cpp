@@ -182,7 +182,8 @@ struct Peers::State {
                              Deadline deadline, std::shared_ptr<Progress> progress);
   static Task<void> run_call_address(std::shared_ptr<State> s, Endpoint at, Lane lane, Call call,
                                      Deadline deadline, std::shared_ptr<Progress> progress);
-  std::shared_ptr<const http::ClientRequest> request_of(Call call, Deadline deadline);
+  std::shared_ptr<http::ClientRequest> request_of(Call call);
+  void stamp(http::ClientRequest& request, Deadline deadline) const;
   http::ClientOptions exchange_options(Lane lane) const;
   Result<http::Response> finish(Lane lane, const std::string& whom, Progress& progress);
 };
@@ -352,13 +353,17 @@ Task<ConnectionPtr> Peers::State::connection_for(std::shared_ptr<State> s,
 
 // ---- calls -------------------------------------------------------------------------------------
 
-std::shared_ptr<const http::ClientRequest> Peers::State::request_of(Call call, Deadline deadline) {
+std::shared_ptr<http::ClientRequest> Peers::State::request_of(Call call) {
   auto request = std::make_shared<http::ClientRequest>(call.method, std::move(call.target));
   request->body = std::move(call.body);
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left(env));
-  request->headers.add(kDeadlineHeader, std::to_string(std::max<std::int64_t>(left.count(), 1)));
   request->headers.add(kRequestIdHeader, to_hex16(++request_id));
   return request;
+}
+
+// When it is about to be sent: the other side is told what is left.
+void Peers::State::stamp(http::ClientRequest& request, Deadline deadline) const {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left(env));
+  request.headers.add(kDeadlineHeader, std::to_string(std::max<std::int64_t>(left.count(), 1)));
 }
 
 http::ClientOptions Peers::State::exchange_options(Lane lane) const {
@@ -371,7 +376,8 @@ http::ClientOptions Peers::State::exchange_options(Lane lane) const {
 Task<void> Peers::State::run_call(std::shared_ptr<State> s, std::shared_ptr<Pool> pool, Call call,
                                   Deadline deadline, std::shared_ptr<Progress> progress) {
   const auto slot = co_await pool->slots.take();
-  std::shared_ptr<const http::ClientRequest> request;
+  const auto request = s->request_of(std::move(call));
+  bool stamped = false;
   for (;;) {
     if (s->stopping) {
       progress->error = Error(Errc::unavailable, "this node stops");
@@ -382,7 +388,7 @@ Task<void> Peers::State::run_call(std::shared_ptr<State> s, std::shared_ptr<Pool
     if (!connection) co_return;
     progress->who = connection->who;
     progress->stage = "while waiting for the answer";
-    if (!request) request = s->request_of(std::move(call), deadline);
+    if (!std::exchange(stamped, true)) s->stamp(*request, deadline);
     co_await http::exchange_on(connection->wire, s->exchange_options(pool->lane), connection->at,
                                request, progress->exchange);
     http::Exchange& exchange = *progress->exchange;
@@ -409,7 +415,8 @@ Task<void> Peers::State::run_call_address(std::shared_ptr<State> s, Endpoint at,
   ++s->stats_of(lane).connects;
   progress->who = connection->who;
   progress->stage = "while waiting for the answer";
-  auto request = s->request_of(std::move(call), deadline);
+  auto request = s->request_of(std::move(call));
+  s->stamp(*request, deadline);
   co_await http::exchange_on(connection->wire, s->exchange_options(lane), at, request,
                              progress->exchange);
   if (!progress->exchange->response && !progress->exchange->error)
