@@ -14,7 +14,7 @@ std::vector<metastore::AssignPartition> assign_unassigned(const metastore::State
   if (receivers.empty()) return out;
   state.topics.for_each([&](const metastore::TopicRowPtr& row) {
     for (std::uint32_t p = 0; p < row->assignments.size() && out.size() < max; ++p) {
-      if (!row->assignments[p].owner_node.empty()) continue;
+      if (!state.needs_home(row->assignments[p])) continue;
       const std::uint64_t turn = state.placed + out.size();
       const metastore::Member& member = *receivers[turn % receivers.size()];
       const std::string& disk = member.disks[turn / receivers.size() % member.disks.size()];

@@ -1,6 +1,7 @@
 #pragma once
-// Where partitions that nobody owns yet should live. Pure. New topics are placed by apply() itself;
-// what it could not place (no member was fit) the controller assigns later, by the same round.
+// Where partitions that need a home (State::needs_home) should live. Pure. New topics are placed by
+// apply() itself; what it could not place (no member was fit) the controller assigns later, by the
+// same round.
 #include <vector>
 
 #include "internal/metastore/command.h"

@@ -217,7 +217,7 @@ CommandResult run(State& state, RaftIndex index, const AssignPartition& c) {
     return refuse(ResultCode::not_found, cat("no such partition: ", to_string(tp)));
   }
   const Assignment& current = old->assignments[c.partition.value()];
-  if (!current.owner_node.empty()) {
+  if (!state.needs_home(current)) {
     return {ResultCode::conflict, describe(tp, current), AssignmentRow{tp, current}};
   }
   const Member* member = state.members.find(c.node);

@@ -263,6 +263,22 @@ TEST(AssignPartition, Trap25_Preconditions_AreAllChecked) {
   EXPECT_EQ(m.state.assignment("orders", PartitionId(1))->changed_at, m.state.versions.assignments);
 }
 
+TEST(AssignPartition, NeverUsedOnADiskThatItsOwnerLost_MayGoAnywhere) {
+  Machine m;
+  m.run(member("a", {"old"}));
+  m.run(creation("orders", 2, 7));
+  m.run(member("b", {"d1"}));
+  m.run(MarkUsed{"orders", Incarnation(7), PartitionId(1), "a", "old"});
+  const AssignPartition unused{"orders", Incarnation(7), PartitionId(0), "b", "d1"};
+  EXPECT_EQ(m.run(unused).code, ResultCode::conflict);  // it has its home
+  m.run(member("a", {"new"}));                          // the disk was lost
+  EXPECT_TRUE(m.run(unused).done());
+  EXPECT_EQ(m.owners("orders"), "b/d1 a/old");
+  // One that holds data is never given away: its disk may come back.
+  const AssignPartition used{"orders", Incarnation(7), PartitionId(1), "b", "d1"};
+  EXPECT_EQ(m.run(used).code, ResultCode::conflict);
+}
+
 TEST(MarkUsed, ByTheOwnerOnly_AndOnce) {
   Machine m;
   m.run(member("a"));

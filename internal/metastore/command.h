@@ -59,8 +59,8 @@ struct PutSchema {
   std::string schema;
 };
 
-// The partition is unassigned; the node is a live member that is neither draining nor leaving and
-// has that disk.
+// The partition is unassigned, or was never used and its owner has lost the disk it was to be on;
+// the node is a live member that is neither draining nor leaving and has that disk.
 struct AssignPartition {
   std::string name;
   Incarnation incarnation{0};

@@ -1,5 +1,7 @@
 #include "internal/metastore/state.h"
 
+#include <algorithm>
+
 #include "internal/metastore/codec.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/checksum.h"
@@ -50,6 +52,14 @@ std::optional<std::pair<std::string, Incarnation>> parse_deleted_id(std::string_
   const auto bits = parse_hex16(id.substr(at + 1));
   if (!bits) return std::nullopt;
   return std::pair(std::string(id.substr(0, at)), Incarnation(*bits));
+}
+
+bool State::needs_home(const Assignment& a) const {
+  if (a.owner_node.empty()) return true;
+  if (a.used || !a.target_node.empty()) return false;
+  const Member* owner = members.find(a.owner_node);
+  return owner != nullptr &&
+         std::find(owner->disks.begin(), owner->disks.end(), a.owner_disk) == owner->disks.end();
 }
 
 bool State::was_deleted(std::string_view topic, Incarnation incarnation) const {

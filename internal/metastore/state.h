@@ -112,6 +112,9 @@ struct State {
   std::optional<TopicPartition> partition_naming(std::string_view member) const;
   // Nothing if the topic, or the partition within it, does not exist.
   const Assignment* assignment(std::string_view topic, PartitionId partition) const;
+  // Nobody owns it, or its owner has lost the disk on which it was to be made: nothing was ever
+  // written to it, so it may be given to anybody.
+  bool needs_home(const Assignment& assignment) const;
   // The entry that deleted this life of a topic is known: it will never come back.
   bool was_deleted(std::string_view topic, Incarnation incarnation) const;
 };

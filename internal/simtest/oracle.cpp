@@ -44,9 +44,9 @@ void Oracle::violation(std::string text) {
   if (violations_.size() < 50) violations_.push_back(std::move(text));
 }
 
-std::uint64_t Oracle::sent(const std::string& topic, Incarnation incarnation) {
+std::uint64_t Oracle::sent(const std::string& topic, Incarnation incarnation, int node) {
   const std::uint64_t id = ++last_id_;
-  messages_[id] = Sent{topic, incarnation, State::unknown, Nanos(0)};
+  messages_[id] = Sent{topic, incarnation, State::unknown, Nanos(0), node};
   ++counts_.sent;
   return id;
 }
@@ -134,6 +134,10 @@ void Oracle::acks_durable(const LogName& log) {
   }
 }
 
+void Oracle::disk_lost(int node) {
+  for (auto& [id, m] : messages_) m.may_be_lost = m.may_be_lost || m.node == node;
+}
+
 void Oracle::topic_deleted(const std::string& topic, Incarnation incarnation) {
   lives_[{topic, incarnation}].deleted = true;
   ++counts_.topics_deleted;
@@ -179,8 +183,8 @@ void Oracle::topic_read(const std::string& topic, Incarnation incarnation, Nanos
     if (m.topic != topic || m.incarnation != incarnation) continue;
     const auto it = times.find(id);
     const std::uint64_t n = it == times.end() ? 0 : it->second;
-    const bool may_be_gone = life.retention && now - m.accepted_at >= *life.retention;
-    if (m.state == State::accepted && n == 0 && !may_be_gone) {
+    const bool aged = life.retention && now - m.accepted_at >= *life.retention;
+    if (m.state == State::accepted && n == 0 && !aged && !m.may_be_lost) {
       violation(cat("message ", id, " of ", topic, "@", to_hex16(incarnation.value()),
                     " was accepted and is lost"));
     }

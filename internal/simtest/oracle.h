@@ -38,7 +38,8 @@ class Oracle {
 
   // ---- produce
   // About to be sent; its outcome is unknown until accepted() or refused().
-  std::uint64_t sent(const std::string& topic, Incarnation incarnation);
+  // `node`: whose disk holds it first.
+  std::uint64_t sent(const std::string& topic, Incarnation incarnation, int node = 0);
   void accepted(std::uint64_t id, Nanos now);
   void refused(std::uint64_t id);
 
@@ -59,6 +60,9 @@ class Oracle {
   }
   // Every ack answered for that log in the node's present life is on disk.
   void acks_durable(const LogName& log);
+
+  // The disk of that node is gone: what was sent through it until now may be.
+  void disk_lost(int node);
 
   // ---- topics
   void topic_deleted(const std::string& topic, Incarnation incarnation);
@@ -89,6 +93,8 @@ class Oracle {
     Incarnation incarnation{0};
     State state = State::unknown;
     Nanos accepted_at{0};
+    int node = 0;
+    bool may_be_lost = false;  // its first disk is gone
   };
   struct Position {
     std::uint64_t id = 0;

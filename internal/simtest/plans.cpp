@@ -50,6 +50,7 @@ sim::Plan cluster_plan_of(std::uint64_t seed) {
       {"resets", 2, 3},
       {"slow_link", 1, 8'000},
       {"pause", 2, 15'000},
+      {"wipe", 1, 0},
   };
   return sim::draw_plan(shape, seed);
 }
@@ -90,7 +91,8 @@ std::vector<std::string> required_marks(bool cluster) {
   for (const char* mark :
        {"delivered by another node than the owner", "rerouted", "fault: isolate", "fault: split",
         "fault: one_way", "fault: deaf", "fault: resets", "fault: slow_link", "fault: pause",
-        "log: leading the cluster", "log: leads no longer", "log: leadership handed over"}) {
+        "topic given up with its disk", "log: leading the cluster", "log: leads no longer",
+        "log: leadership handed over"}) {
     marks.emplace_back(mark);
   }
   return marks;

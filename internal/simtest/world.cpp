@@ -120,6 +120,7 @@ class World {
   void apply(const sim::Fault& fault);
   void went_down(int node);
   void apply_to_network(const sim::Fault& fault);
+  void wipe(int node);
   bool each_node(const std::function<bool(App&)>& holds);
   std::uint64_t unsettled();
   // Each node of a cluster does its share of the work that a lone node does.
@@ -148,6 +149,8 @@ class World {
   bool clean_stop_ = false;
   int read_backs_done_ = 0;
   bool drained_ = false;
+  std::optional<int> wiped_;  // the node that lost its disk
+  bool gave_up_ = false;
   std::map<LogName, int> owners_;  // as far as they are known
   std::vector<std::unique_ptr<sim::Machine>> machines_;
 
@@ -178,6 +181,7 @@ class App {
   void stop_cleanly();
   std::string describe();
   void start_drain();
+  void start_giving_up();
   void check_lag();
   void start_read_back();
   std::vector<metastore::TopicRowPtr> topics();
@@ -189,6 +193,7 @@ class App {
   Task<void> administrator();
   Task<void> script();
   Task<void> drain();
+  Task<void> give_up_lost_topics();
   Task<void> read_everything();
   Task<bool> consume_some(Rng& random, std::string name, bool drain);
   MessagePtr make_message(Rng& random, const Topic& topic, std::uint64_t& id);
@@ -273,7 +278,7 @@ Task<void> App::main() {
 }
 
 MessagePtr App::make_message(Rng& random, const Topic& topic, std::uint64_t& id) {
-  id = world_.oracle_.sent(topic.name, topic.incarnation);
+  id = world_.oracle_.sent(topic.name, topic.incarnation, index_);
   auto message = std::make_shared<Message>();
   message->topic = topic.name;
   message->incarnation = topic.incarnation;
@@ -805,6 +810,8 @@ void World::apply_to_network(const sim::Fault& fault) {
     link.latency_min = std::chrono::milliseconds(5 + number % 400);
     net_.set_link(node, other, link);
     later(length, [this] { net_.clear_links(); });
+  } else if (fault.kind == "wipe") {
+    wipe(static_cast<int>(node));
   } else if (fault.kind == "pause") {
     sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
     if (!machine.up() || machine.paused()) return;
@@ -814,6 +821,38 @@ void World::apply_to_network(const sim::Fault& fault) {
     NARAD_ASSERT(false, fault.kind);
   }
 }
+
+// A node loses its whole disk: what only that disk held is gone, and nothing else may be. Once a
+// run, since a majority that lost its disks is another story.
+void World::wipe(int node) {
+  sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
+  if (wiped_ || !machine.up()) return;
+  wiped_ = node;
+  machine.kill(sim::Machine::Kill::power_cut);
+  machine.disk().wipe();
+  oracle_.disk_lost(node);
+}
+
+// What an operator does about partitions whose only disk is gone: their topics are given up.
+Task<void> App::give_up_lost_topics() {
+  auto& broker = node_.broker();
+  const std::string lost = host_of(*world_.wiped_);
+  for (const auto& row : topics()) {
+    const bool hit =
+        std::any_of(row->assignments.begin(), row->assignments.end(),
+                    [&](const Assignment& a) { return a.used && a.owner_node == lost; });
+    if (!hit) continue;
+    world_.oracle_.topic_deleted(row->topic.name, row->topic.incarnation);
+    for (;;) {
+      auto deleted = co_await broker.delete_topic(row->topic.name);
+      if (deleted || deleted.error().code() == Errc::not_found) break;
+      co_await sleep_for(env_, 500ms);
+    }
+    world_.reach_.hit("topic given up with its disk");
+  }
+  world_.gave_up_ = true;
+}
+void App::start_giving_up() { clients_.spawn("give up", give_up_lost_topics()); }
 
 // An end of a fault, unless calm has come before.
 void World::later(Nanos delay, std::function<void()> what) {
@@ -932,7 +971,12 @@ RunResult World::run() {
   const auto handed_over = [](App& app) {
     return app.node().dispatch_stats().unsettled == 0 && app.node().ingress().is_open();
   };
-  if (settle("start", [&] { return each_node([](App&) { return true; }); }) &&
+  const auto given_up = [&] {
+    if (!wiped_) return true;
+    machines_[0]->component<App>().start_giving_up();
+    return settle("giving topics up", [&] { return gave_up_; });
+  };
+  if (settle("start", [&] { return each_node([](App&) { return true; }); }) && given_up() &&
       settle("hand-over", [&] { return each_node(handed_over); })) {
     for (const auto& machine : machines_) {
       reach_.hit("rerouted", machine->component<App>().node().dispatch_stats().rerouted);

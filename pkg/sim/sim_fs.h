@@ -123,6 +123,8 @@ class SimFs final : public FileSystem {
   // Works out what survived the power cut, makes it the new truth and thaws the disk. Open handles
   // become stale (EIO for ever), locks are gone.
   void power_cycle();
+  // The disk was replaced by an empty one. As after power_cycle(): handles are stale, locks gone.
+  void wipe();
   // The process died, the machine did not: the page cache survives, handles and locks do not.
   void process_restart();
 

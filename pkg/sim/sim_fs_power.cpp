@@ -124,4 +124,13 @@ void SimFs::power_cycle() {
   ++epoch_;
 }
 
+void SimFs::wipe() {
+  const std::uint64_t last_id = image_->last_id;
+  image_ = std::make_unique<FsImage>();
+  image_->last_id = last_id;  // nothing on it has ever been on the old one
+  frozen_ = false;
+  cancel_cut();
+  ++epoch_;
+}
+
 }  // namespace narad::sim
