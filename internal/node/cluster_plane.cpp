@@ -11,9 +11,6 @@
 namespace narad::node {
 namespace {
 
-// A learner that lacks no more than this much of what is committed counts as caught up.
-constexpr std::uint64_t kCaughtUpEntries = 16;
-
 std::map<std::string, Endpoint> peer_addresses(const Config& config, const std::string& self) {
   std::map<std::string, Endpoint> addresses;
   for (const ClusterPeer& peer : config.cluster.peers) {
@@ -110,9 +107,10 @@ ClusterPlane::~ClusterPlane() = default;
 
 void ClusterPlane::attach(metastore::Metastore& metastore) {
   metastore_ = &metastore;
+  consensus_ = std::make_unique<cluster::RaftConsensus>(metastore);
   // It asks this object who this node is, so it cannot be made before the metastore is there.
   membership_.reset(new cluster::Membership(
-      env_, *this, *this, peers_, rules(config_, data_.identity().node_id), configured_,
+      env_, *this, *consensus_, peers_, rules(config_, data_.identity().node_id), configured_,
       [] { return wire::DrainStatus{}; }, options_));
 }
 
@@ -202,40 +200,6 @@ std::optional<raft::ReplicaId> ClusterPlane::configured_replica(const std::strin
 
 std::optional<Endpoint> ClusterPlane::address_of(const std::string& node) const {
   return membership_ ? membership_->address_of(node) : std::nullopt;
-}
-
-// ---- the consensus to membership ---------------------------------------------------------------
-
-cluster::RaftView ClusterPlane::raft() const {
-  const raftnode::Status status = metastore_->raft_status();
-  cluster::RaftView out;
-  out.leads = status.is_leader && status.leads_own_term;
-  out.term = status.term.value();
-  out.leader = status.leader_node;
-  out.configuration = status.configuration;
-  out.self = status.replica;
-  if (!out.leads) return out;
-  out.reachable.insert(status.replica);
-  for (const auto& [replica, follower] : status.followers) {
-    if (!follower.active) continue;
-    out.reachable.insert(replica);
-    const bool near = follower.match.value() + kCaughtUpEntries >= status.commit.value();
-    if (follower.role == raft::MemberRole::learner && near) out.caught_up.push_back(replica);
-  }
-  return out;
-}
-
-Task<Result<metastore::CommandResult>> ClusterPlane::propose(metastore::Command command) {
-  return metastore_->propose(std::move(command));
-}
-Task<Result<RaftIndex>> ClusterPlane::barrier(Nanos deadline) {
-  return metastore_->barrier(deadline);
-}
-Task<Result<>> ClusterPlane::propose_change(raft::ConfigurationChange change) {
-  return metastore_->propose_change(std::move(change));
-}
-Task<Result<>> ClusterPlane::transfer_leadership(std::string node, Nanos deadline) {
-  return metastore_->transfer_leadership(std::move(node), deadline);
 }
 
 // ---- formation ---------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 
 #include "internal/api/broker.h"
 #include "internal/cluster/membership.h"
+#include "internal/cluster/raft_consensus.h"
 #include "internal/metastore/metastore.h"
 #include "internal/node/data_dir.h"
 #include "internal/node/remote_owners.h"
@@ -35,7 +36,6 @@ class ClusterPlane final : public raftnode::Transport,
                            public metastore::Forwarder,
                            private peer::Self,
                            private peer::AddressBook,
-                           private cluster::Consensus,
                            private cluster::FormationHost {
  public:
   // Whether the configuration speaks of other nodes at all.
@@ -78,15 +78,6 @@ class ClusterPlane final : public raftnode::Transport,
   peer::Sender identity() const override;
   std::optional<raft::ReplicaId> configured_replica(const std::string& node) const override;
   std::optional<Endpoint> address_of(const std::string& node) const override;
-  // ---- cluster::Consensus
-  cluster::RaftView raft() const override;
-  metastore::ViewPtr view() const override { return metastore_->view(); }
-  Event& changed() override { return metastore_->changed(); }
-  Task<Result<metastore::CommandResult>> propose(metastore::Command command) override;
-  Task<Result<RaftIndex>> barrier(Nanos deadline) override;
-  bool caught_up() const override { return metastore_->caught_up(); }
-  Task<Result<>> propose_change(raft::ConfigurationChange change) override;
-  Task<Result<>> transfer_leadership(std::string node, Nanos deadline) override;
   // ---- cluster::FormationHost
   cluster::OwnDisk disk() const override;
   wire::MemberInfo member_info() const override;
@@ -100,7 +91,8 @@ class ClusterPlane final : public raftnode::Transport,
   DataDir& data_;
   const std::string boot_id_;
   metastore::Metastore* metastore_ = nullptr;
-  std::map<std::string, Endpoint> configured_;  // where each peer listens, by cluster.peers
+  std::unique_ptr<cluster::RaftConsensus> consensus_;  // from attach() on
+  std::map<std::string, Endpoint> configured_;         // where each peer listens, by cluster.peers
   peer::Peers peers_;
   peer::Server server_;
   peer::RaftLane raft_lane_;
