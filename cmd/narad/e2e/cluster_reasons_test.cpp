@@ -64,7 +64,10 @@ TEST(ClusterReasons, NoMajority_ARestartedNodeSaysThatItHasNoLeader) {
 }
 
 TEST(ClusterReasons, MemberIsDown_TheOthersListItAndGoOn) {
-  Cluster cluster(3);
+  ClusterOptions options;
+  options.env["NARAD_TIMING_HEARTBEAT"] = "500ms";  // a tenth, as the next one
+  options.env["NARAD_TIMING_DEAD_AFTER"] = "3s";
+  Cluster cluster(std::move(options));
   ASSERT_TRUE(cluster.start()) << cluster.why();
   const auto leader = cluster.leader();
   ASSERT_TRUE(leader);
@@ -74,13 +77,13 @@ TEST(ClusterReasons, MemberIsDown_TheOthersListItAndGoOn) {
   EXPECT_THAT(ran.out, ContainsRegex(cat(Cluster::id(*leader), " .*alive +leader")));
   EXPECT_THAT(ran.out, ContainsRegex(cat(Cluster::id(down), " .*alive +voter")));
   cluster.node(down).kill9();
-  // Thirty seconds of silence, and it is dead.
+  // A while of silence, and it is dead.
   EXPECT_TRUE(soon(
       [&] {
         ran = members(cluster.node(*leader).port());
         return ran.out.find(" dead ") != std::string::npos;
       },
-      45s))
+      20s))
       << ran.out;
   EXPECT_THAT(ran.out, ContainsRegex(cat(Cluster::id(down), " .*dead +voter")));
   // A consumer of its partitions is told, and produce goes on.
