@@ -344,14 +344,16 @@ class Demo {
     bool good = t.lost == 0 && t.damaged == 0 && t.delivered == items_.size();
     say("compared", cat(t.delivered, " of ", items_.size(), " messages, ", mib(t.delivered_bytes),
                         t.damaged == 0 ? ": every one byte for byte what was sent" : ""));
-    say("duplicate", cat(t.duplicates, " deliveries: ", t.duplicates_resent,
-                         " stored twice, since a node died before its answer and the message was "
-                         "sent again; ",
-                         t.duplicates_moved,
-                         " stored twice, since an owner died before its answer and the message "
-                         "went to another partition; ",
-                         t.duplicates_unacked,
-                         " handed out again, since a node died between the message and its ack"));
+    say("duplicate",
+        cat(t.duplicates, " deliveries: ", t.duplicates_resent,
+            " stored twice, since a node died before its answer and the message was "
+            "sent again; ",
+            t.duplicates_moved,
+            " stored twice, since an owner died before its answer and the message "
+            "went to another partition; ",
+            t.duplicates_unacked,
+            " handed out again, since a node died in the tenth of a second before their ack "
+            "was on disk, or with the answer"));
     say("damaged", cat(t.damaged));
     say("lost", cat(t.lost));
     std::cout << (good ? "nothing lost" : "FAILED") << std::endl;
