@@ -129,6 +129,12 @@ Task<void> Controller::mark_dead() {
       leadership_.settled.notify_all();
       continue;
     }
+    // What this node judged as the leader says nothing once another leads.
+    if (!consensus_.raft().leads) {
+      leadership_.liveness.mark_ended(entry.id);
+      leadership_.settled.notify_all();
+      continue;
+    }
     co_await mark(std::move(entry));
   }
 }
@@ -178,6 +184,7 @@ Task<void> Controller::assign() {
     co_return;
   }
   for (metastore::AssignPartition& entry : entries) {
+    if (!consensus_.raft().leads) co_return;
     metastore::Command command = std::move(entry);
     co_await propose(std::move(command), "assign partition");
   }

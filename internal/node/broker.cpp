@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 constexpr Nanos kLookAgain = 5s;
 constexpr Nanos kLookAgainUncovered = 1s;  // if an owner could not be told that somebody waits
 constexpr Nanos kConfirmDeadline = 5s;
+constexpr Nanos kProbeMin = 500ms;  // for one owner, of a consume that waits less or not at all
+constexpr Nanos kProbeMax = 5s;
 
 }  // namespace
 
@@ -130,13 +132,11 @@ Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
   if (!found) co_return Error(Errc::not_found, "topic not found");
   std::map<std::string, std::vector<PartitionId>> by_owner;
   std::vector<api::PartitionStat> stats;
+  std::vector<PartitionId> unassigned;
   for (std::uint32_t p = 0; p < found->assignments.size(); ++p) {
     if (only && only->value() != p) continue;
     if (found->assignments[p].owner_node.empty()) {
-      api::PartitionStat nobodys;
-      nobodys.index = PartitionId(p);
-      nobodys.segments = 1;
-      stats.push_back(std::move(nobodys));
+      unassigned.push_back(PartitionId(p));
       continue;
     }
     auto owner = owner_of(*found, PartitionId(p));
@@ -159,6 +159,14 @@ Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
     }
     if (!part) co_return part.error();
     std::move(part.value().begin(), part.value().end(), std::back_inserter(stats));
+  }
+  // One entry per assignment; where nothing is assigned at all, one per partition (http-api 1.5).
+  if (by_owner.empty()) {
+    for (const PartitionId p : unassigned) {
+      api::PartitionStat nobodys;
+      nobodys.index = p;
+      stats.push_back(std::move(nobodys));
+    }
   }
   std::sort(stats.begin(), stats.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
@@ -184,7 +192,7 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
   // Enrolled before the first look, so that a message which lands meanwhile is not missed.
   delivery::Waiters::Ticket ticket(env_, partitions_.topic_waiters(request.topic));
   for (;;) {
-    auto found = co_await look(request);
+    auto found = co_await look(request, deadline);
     if (found && !found.value().empty()) ticket.found();
     if (!found || !found.value().empty()) co_return found;
     if (request.local_only || waits_ended_ || deadline.passed(env_)) co_return found;
@@ -200,19 +208,24 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
   }
 }
 
-Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request) {
+Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request, Deadline deadline) {
   if (request.partition) return look_pinned(request);
   struct Unpinned {
-    static Task<Result<Messages>> run(Broker* self, api::ConsumeRequest request) {
+    static Task<Result<Messages>> run(Broker* self, api::ConsumeRequest request,
+                                      Deadline deadline) {
       auto here = co_await self->local_.consume(request.topic, request.incarnation, std::nullopt,
                                                 request.max);
       if (request.local_only || (here && !here.value().empty())) co_return here;
-      Messages there = co_await self->look_elsewhere(request);
+      const Nanos begin = self->env_.clock.mono();
+      Messages there = co_await self->look_elsewhere(request, deadline);
       if (!there.empty()) co_return there;
-      co_return here;
+      // What landed here while others were asked must not be missed at the last look.
+      if (self->env_.clock.mono() == begin) co_return here;
+      co_return co_await self->local_.consume(request.topic, request.incarnation, std::nullopt,
+                                              request.max);
     }
   };
-  return Unpinned::run(this, request);
+  return Unpinned::run(this, request, deadline);
 }
 
 Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& request) {
@@ -223,12 +236,13 @@ Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& re
                                       request.max);
   }
   wire::ConsumeCall call{request.topic, request.incarnation, request.partition, request.max};
-  co_return co_await remote_->consume(std::move(owner), std::move(call));
+  co_return co_await remote_->consume(std::move(owner), std::move(call), kProbeMax);
 }
 
 // Asks the other owners in turn until one has something. One that does not answer keeps nobody from
 // the messages of the others.
-Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request) {
+Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request,
+                                              Deadline deadline) {
   auto topic = row(request.topic, request.incarnation);
   if (!topic) co_return Messages{};
   std::vector<std::string> owners = owners_elsewhere(*topic.value());
@@ -236,7 +250,10 @@ Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request
   const std::size_t begin = rotation_++ % owners.size();
   for (std::size_t i = 0; i < owners.size(); ++i) {
     wire::ConsumeCall call{request.topic, request.incarnation, std::nullopt, request.max};
-    auto part = co_await remote_->consume(owners[(begin + i) % owners.size()], std::move(call));
+    // A silent owner costs the client no more than it meant to wait.
+    const Nanos patience = std::clamp<Nanos>(deadline.left(env_), kProbeMin, kProbeMax);
+    auto part =
+        co_await remote_->consume(owners[(begin + i) % owners.size()], std::move(call), patience);
     if (part && !part.value().empty()) co_return std::move(part.value());
   }
   co_return Messages{};

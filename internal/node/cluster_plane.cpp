@@ -163,7 +163,7 @@ Task<Result<std::string>> ClusterPlane::forward(std::string leader, std::string 
                                                    std::move(call), deadline));
   if (response.status == 200) co_return std::move(response.body);
   // The plane itself refused it, or its deadline passed in the handler.
-  const Errc code = response.status == 503 ? Errc::unknown_outcome : Errc::unavailable;
+  const Errc code = response.status >= 500 ? Errc::unknown_outcome : Errc::unavailable;
   co_return Error(code, cat("the leader's node answered ", response.status, ": ", response.body));
 }
 

@@ -11,6 +11,9 @@ namespace {
 
 // How long a consume that has found messages goes on to fill its answer from other partitions.
 constexpr Nanos kFillTime = std::chrono::milliseconds(10);
+// Keys and payloads of one answer, of all partitions together; one record may exceed it. Two of the
+// largest fit into an answer between nodes.
+constexpr std::uint64_t kAnswerBytes = 16u << 20;
 
 // A lease that cannot be live because its partition has nothing out: what release 2.x answers.
 Error stale_handle() { return Error(Errc::gone, "receipt handle is not a live lease"); }
@@ -80,6 +83,7 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(
   std::optional<Error> trouble;
   std::vector<api::LeasedMessage> messages;
   Nanos first_lease{0};
+  std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < looks; ++i) {
     // The leases of what was found run already: a slow disk elsewhere must not eat them up.
     if (!messages.empty() && env_.clock.mono() - first_lease > kFillTime) break;
@@ -87,13 +91,16 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(
     const Assignment& assignment = topic->assignments[p];
     if (!assignment.used || assignment.owner_node != node_id_) continue;
     const auto room = max - static_cast<std::uint32_t>(messages.size());
-    auto part = co_await consume_from(TopicPartition{name, PartitionId(p)}, topic, room);
+    const std::uint64_t left = kAnswerBytes - std::min(bytes, kAnswerBytes);
+    if (left == 0) break;
+    auto part = co_await consume_from(TopicPartition{name, PartitionId(p)}, topic, room, left);
     if (!part) {
       // One bad partition does not keep the messages of the others back.
       trouble = part.error();
       continue;
     }
     if (messages.empty()) first_lease = env_.clock.mono();
+    for (const auto& m : part.value()) bytes += m.record.key.size() + m.record.payload.size();
     std::move(part.value().begin(), part.value().end(), std::back_inserter(messages));
     if (messages.size() >= max) break;
   }
@@ -103,10 +110,12 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(
 
 Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_from(TopicPartition id,
                                                                         metastore::TopicRowPtr row,
-                                                                        std::uint32_t max) {
+                                                                        std::uint32_t max,
+                                                                        std::uint64_t bytes_max) {
   NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, row->topic.incarnation, OpenFor::read));
   delivery::ConsumeOptions options;
   options.records_max = max;
+  options.bytes_max = bytes_max;
   options.visibility = visibility_of(row->topic);
   options.caps = caps_of(row->topic);
   NARAD_CO_TRY(auto result, co_await pin->delivery->consume(std::move(options)));

@@ -40,7 +40,8 @@ class LocalBroker {
   Result<metastore::TopicRowPtr> row(const std::string& topic, Incarnation incarnation) const;
   Task<Result<std::vector<api::LeasedMessage>>> consume_from(TopicPartition id,
                                                              metastore::TopicRowPtr row,
-                                                             std::uint32_t max);
+                                                             std::uint32_t max,
+                                                             std::uint64_t bytes_max);
   Task<Result<api::PartitionStat>> stat(TopicPartition id, metastore::TopicRowPtr row);
 
   Env& env_;

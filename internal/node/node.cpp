@@ -1,5 +1,6 @@
 #include "internal/node/node.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "internal/api/api.h"
@@ -101,6 +102,10 @@ Node::~Node() = default;
 Task<Result<void>> Node::start() { return impl_->start(); }
 Task<void> Node::stop() { return impl_->stop(); }
 api::Broker& Node::broker() { return *impl_->broker; }
+bool Node::has_disk(const std::string& id) const {
+  const Disk* disk = impl_->data->disk(id);
+  return disk != nullptr && disk->missing.empty();
+}
 const std::string& Node::node_id() const { return impl_->data->identity().node_id; }
 metrics::Registry& Node::metrics() { return impl_->registry; }
 Partitions& Node::partitions() { return *impl_->partitions; }
@@ -494,10 +499,13 @@ Task<Result<void>> Node::Impl::find_directories() {
 Task<Result<void>> Node::Impl::sweep_directories() {
   NARAD_CO_TRY(co_await metastore->barrier(kBarrierDeadline));
   while (!directories.empty()) {
-    FoundDirectory next = std::move(directories.back());
+    const FoundDirectory next = directories.back();
+    auto swept = co_await partitions->sweep_directory(next.disk, next.topic);
+    // One that a bad disk holds up comes last the next time.
+    if (!swept) std::rotate(directories.begin(), directories.end() - 1, directories.end());
+    if (!swept) co_return swept.error();
     directories.pop_back();
-    NARAD_CO_TRY(std::string aside,
-                 co_await partitions->sweep_directory(next.disk, std::move(next.topic)));
+    const std::string aside = std::move(swept.value());
     if (aside.empty()) continue;
     ++quarantined;
     NARAD_LOG_WARN(env.log, "topic directory unknown to the metastore set aside", {"path", aside});

@@ -59,6 +59,8 @@ class Node {
   // Where HTTP listens (empty if serve_http is off).
   std::vector<Endpoint> http_endpoints() const;
   const std::string& node_id() const;
+  // Whether a disk of that id is here and can be used.
+  bool has_disk(const std::string& id) const;
   metrics::Registry& metrics();
   Partitions& partitions();
   const ingress::Ingress& ingress() const;

@@ -95,7 +95,12 @@ Task<Result<Pin>> Partitions::open(TopicPartition id, Incarnation incarnation, O
     if (closing_) co_return Error(Errc::unavailable, "the node is shutting down");
     co_return Pin(it->second, env_.clock);
   }
-  NARAD_CO_TRY(check(id, incarnation));
+  NARAD_CO_TRY(Assignment row, check(id, incarnation));
+  // Its first use is an entry: without a leader it would hold the topic's lock until it gives up.
+  if (!row.used && purpose == OpenFor::commit && metastore_.leader().node.empty()) {
+    co_return Error(Errc::unavailable, cat("partition ", to_string(id),
+                                           " was never used, and nobody leads the metadata now"));
+  }
   Task<Result<Pin>> opening = open_now_or_wait(std::move(id), incarnation, purpose);
   co_return co_await shield_.run("open partition", std::move(opening));
 }

@@ -46,9 +46,10 @@ Task<Result<CommitOutcome>> RemoteOwners::commit(std::string node, wire::CommitC
 }
 
 Task<Result<std::vector<api::LeasedMessage>>> RemoteOwners::consume(std::string node,
-                                                                    wire::ConsumeCall call) {
+                                                                    wire::ConsumeCall call,
+                                                                    Nanos deadline) {
   NARAD_CO_TRY(auto body, co_await ask(std::move(node), peer::Lane::data, "/peer/v1/consume",
-                                       wire::encode(call), kReadDeadline));
+                                       wire::encode(call), deadline));
   NARAD_CO_TRY(auto records, wire::decode_leased(body));
   std::vector<api::LeasedMessage> messages;
   messages.reserve(records.size());

@@ -20,7 +20,8 @@ class RemoteOwners {
   explicit RemoteOwners(peer::Caller& caller) : caller_(caller) {}
 
   Task<Result<CommitOutcome>> commit(std::string node, wire::CommitCall call);
-  Task<Result<std::vector<api::LeasedMessage>>> consume(std::string node, wire::ConsumeCall call);
+  Task<Result<std::vector<api::LeasedMessage>>> consume(std::string node, wire::ConsumeCall call,
+                                                        Nanos deadline);
   Task<Result<std::vector<Result<void>>>> settle(std::string node, wire::SettleCall call);
   Task<Result<std::optional<StoredRecord>>> replay(std::string node, wire::ReplayCall call);
   Task<Result<std::vector<api::PartitionStat>>> stats(std::string node, wire::StatsCall call);

@@ -29,10 +29,11 @@ Task<Wakes::Cover> Wakes::cover(std::string node, std::string topic) {
   auto& entry = told_[{node, topic}];
   if (!entry) entry = std::make_shared<Told>(env_);
   const std::shared_ptr<Told> told = entry;
-  while (told->calling) {
+  if (told->calling) {
+    // Somebody else's call counts for us too, whatever comes of it: a node that does not answer is
+    // not asked by one after the other. Look again, since that call may be older than our look.
     co_await told->done.wait();
-    // Whoever called looked at the partitions before us or at the same time: look again.
-    if (told->until > env_.clock.mono()) co_return Cover::fresh;
+    co_return told->until > env_.clock.mono() ? Cover::fresh : Cover::none;
   }
   const Nanos now = env_.clock.mono();
   if (told->until > now + kInterest / 2) co_return Cover::held;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "internal/node/node.h"
+#include "internal/simtest/knobs.h"
 #include "pkg/async/task_group.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/assert.h"
@@ -22,86 +23,6 @@ using namespace std::chrono_literals;
 constexpr Nanos kFaultsFor = 60s;  // virtual time under faults
 constexpr Nanos kCalmMax = 900s;   // by then everything must be handed over and consumable
 constexpr const char* kTopics[] = {"orders", "clicks", "audit", "short"};
-
-// Sizes and odds drawn per seed: small and odd ones, so that rolls, splits and caps happen often.
-struct Knobs {
-  seglog::Knobs log;
-  ingress::Options ingress;
-  dispatch::Options dispatch;
-  Config config;
-  std::uint32_t producers = 1, consumers = 1;
-  std::size_t message_bytes_max = 200;
-  bool reroutes = false;
-  int nodes = 1;
-  std::string text;
-};
-
-std::string host_of(int index) { return cat("n", index); }
-
-// What differs when several nodes form a cluster. From a stream of its own: a lone node of the same
-// seed draws the same knobs.
-void draw_cluster(const sim::Sim& sim, Knobs& k) {
-  Rng r = sim.stream("cluster knobs");
-  k.nodes = r.below(3) == 0 ? 5 : r.below(4) == 0 ? 4 : 3;
-  // At 50 ms the heartbeats alone cost more than the work (decisions.md).
-  k.config.timing.raft_tick = std::chrono::milliseconds(r.below(10) == 0 ? 50 : 500);
-  k.config.cluster.addr = ":7943";
-  k.config.cluster.secret = "the secret of the simulation";
-  for (int i = 0; i < k.nodes; ++i) {
-    k.config.cluster.peers.push_back({host_of(i), cat(host_of(i), ":7943")});
-    k.config.cluster.initial_members.push_back(host_of(i));
-  }
-}
-
-Knobs draw_knobs(const sim::Sim& sim, bool cluster) {
-  Rng r = sim.stream("knobs");
-  Knobs k;
-  const auto pick = [&](std::initializer_list<std::uint64_t> from) {
-    return *(from.begin() + static_cast<std::ptrdiff_t>(r.below(from.size())));
-  };
-  k.log.segment_bytes = pick({4096, 8192, 65536, 1u << 20});
-  k.log.frame_raw_bytes = static_cast<std::size_t>(pick({2048, 16384, 1u << 20}));
-  if (r.below(4) == 0) k.log.compression.codec = seglog::Codec::zstd;
-  k.ingress.segment_bytes_max = pick({8192, 65536, 1u << 20});
-  k.ingress.preallocate_bytes = pick({0, 4096, 65536});
-  k.ingress.group_bytes_max = pick({4096, 65536, 1u << 20});
-  k.ingress.memory_bytes_max = pick({4096, 65536, 8u << 20});
-  k.dispatch.plan.batch_records_max = static_cast<std::size_t>(pick({1, 7, 100, 10000}));
-  k.dispatch.plan.batch_bytes_max = pick({1000, 20000, 1u << 20});
-  k.dispatch.plan.loaded_bytes_max = pick({10000, 1u << 20});
-  k.reroutes = r.below(5) == 0;
-  k.config.timing.dispatch_grace = k.reroutes ? Nanos(3s) : Nanos(1h);
-  k.config.timing.dispatch_retry = std::chrono::milliseconds(pick({50, 300, 1000}));
-  k.config.timing.ingress_retry = std::chrono::milliseconds(pick({100, 1000}));
-  k.config.timing.retention_check = std::chrono::seconds(pick({3, 10, 60}));
-  k.config.timing.idle_check = std::chrono::seconds(pick({2, 10, 60}));
-  k.config.storage.idle_log_eviction_ms = static_cast<std::int64_t>(pick({0, 1500, 60000}));
-  k.config.storage.data_dir = "/data";
-  k.producers = static_cast<std::uint32_t>(r.range(1, 4));
-  k.consumers = static_cast<std::uint32_t>(r.range(1, 3));
-  k.message_bytes_max = static_cast<std::size_t>(pick({20, 200, 3000}));
-  if (cluster) draw_cluster(sim, k);
-  k.text =
-      cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
-          k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max, ", message ",
-          k.message_bytes_max, ", producers ", k.producers, ", consumers ", k.consumers,
-          k.reroutes ? ", reroutes" : "", k.nodes > 1 ? cat(", nodes ", k.nodes) : "");
-  return k;
-}
-
-// Small enough that the script rolls segments and WAL files, with nothing left to chance.
-Knobs script_knobs() {
-  Knobs k;
-  k.log.segment_bytes = 4096;
-  k.log.frame_raw_bytes = 2048;
-  k.ingress.segment_bytes_max = 8192;
-  k.ingress.preallocate_bytes = 4096;
-  k.config.timing.dispatch_grace = Nanos(1h);
-  k.config.timing.retention_check = Nanos(1s);
-  k.config.storage.data_dir = "/data";
-  k.text = "scripted";
-  return k;
-}
 
 enum class Phase { faults, calm, read_back };
 
@@ -123,6 +44,7 @@ class World {
   void wipe(int node);
   bool each_node(const std::function<bool(App&)>& holds);
   std::uint64_t unsettled();
+  bool has_disk(int node, const std::string& disk);
   // Each node of a cluster does its share of the work that a lone node does.
   Nanos share(Nanos of_a_lone_node) const { return of_a_lone_node * knobs_.nodes; }
   void later(Nanos delay, std::function<void()> what);
@@ -182,6 +104,7 @@ class App {
   std::string describe();
   void start_drain();
   void start_giving_up();
+  bool has_disk(const std::string& id) const { return node_.has_disk(id); }
   void check_lag();
   void start_read_back();
   std::vector<metastore::TopicRowPtr> topics();
@@ -194,6 +117,7 @@ class App {
   Task<void> script();
   Task<void> drain();
   Task<void> give_up_lost_topics();
+  Task<void> give_up(Topic topic);
   Task<void> read_everything();
   Task<bool> consume_some(Rng& random, std::string name, bool drain);
   MessagePtr make_message(Rng& random, const Topic& topic, std::uint64_t& id);
@@ -628,6 +552,7 @@ std::string App::describe() {
   std::string text = cat("; dispatch: checkpoint ", plan.checkpoint, ", unsettled ", plan.unsettled,
                          ", in flight ", plan.in_flight, ", failing ", plan.failing,
                          ", failed batches ", plan.failed_batches);
+  for (const std::string& why : node_.broker().readiness().waiting_for) text += cat("; ", why);
   const auto wal = node_.ingress().stats();
   text += cat("; ingress: ", ingress::to_string(wal.state), " ", wal.reason);
   for (const auto& partition : node_.partitions().open_now()) {
@@ -711,6 +636,12 @@ bool World::each_node(const std::function<bool(App&)>& holds) {
     App& app = machine->template component<App>();
     return app.ready() && !app.stopping() && holds(app);
   });
+}
+
+bool World::has_disk(int node, const std::string& disk) {
+  const auto& machine = machines_[static_cast<std::size_t>(node)];
+  return machine->up() && machine->component<App>().ready() &&
+         machine->component<App>().has_disk(disk);
 }
 
 std::uint64_t World::unsettled() {
@@ -835,23 +766,27 @@ void World::wipe(int node) {
 
 // What an operator does about partitions whose only disk is gone: their topics are given up.
 Task<void> App::give_up_lost_topics() {
-  auto& broker = node_.broker();
-  const std::string lost = host_of(*world_.wiped_);
-  for (const auto& row : topics()) {
-    const bool hit =
-        std::any_of(row->assignments.begin(), row->assignments.end(),
-                    [&](const Assignment& a) { return a.used && a.owner_node == lost; });
-    if (!hit) continue;
-    world_.oracle_.topic_deleted(row->topic.name, row->topic.incarnation);
-    for (;;) {
-      auto deleted = co_await broker.delete_topic(row->topic.name);
-      if (deleted || deleted.error().code() == Errc::not_found) break;
-      co_await sleep_for(env_, 500ms);
+  // Again and again for a while: this node may only just be hearing of topics and of first uses.
+  for (int round = 0; round < 30; ++round) {
+    for (const auto& row : topics()) {
+      const bool hit =
+          std::any_of(row->assignments.begin(), row->assignments.end(), [&](const Assignment& a) {
+            return a.used && a.owner_node == host_of(*world_.wiped_) &&
+                   !world_.has_disk(*world_.wiped_, a.owner_disk);
+          });
+      if (hit) co_await give_up(row->topic);
     }
-    world_.reach_.hit("topic given up with its disk");
+    co_await sleep_for(env_, 500ms);
   }
   world_.gave_up_ = true;
 }
+
+Task<void> App::give_up(Topic topic) {
+  world_.oracle_.topic_deleted(topic.name, topic.incarnation);
+  auto deleted = co_await node_.broker().delete_topic(topic.name);
+  if (deleted) world_.reach_.hit("topic given up with its disk");
+}
+
 void App::start_giving_up() { clients_.spawn("give up", give_up_lost_topics()); }
 
 // An end of a fault, unless calm has come before.

@@ -580,12 +580,16 @@ World::Finding World::compare_states() {
 }
 
 struct Probe {
-  std::size_t answered = 0;
-  static Task<void> run(Node& node, std::shared_ptr<Probe> probe) {
-    auto done = co_await node.store->propose(Heartbeats{{cat("n", node.number)}, UnixMillis(1)});
-    if (!done) co_return;
-    auto reached = co_await node.store->barrier(5s);
-    if (reached) ++probe->answered;
+  std::set<std::size_t> answered;
+  std::map<std::size_t, int> asked;  // node -> the life in which it was asked
+  // A node may still be on its way down, or leadership on its way: asked until it answers.
+  static Task<void> run(Node& node, std::size_t index, std::shared_ptr<Probe> probe) {
+    for (;;) {
+      auto done = co_await node.store->propose(Heartbeats{{cat("n", node.number)}, UnixMillis(1)});
+      if (done && co_await node.store->barrier(5s)) break;
+      co_await sleep_for(node.env, 100ms);
+    }
+    probe->answered.insert(index);
   }
 };
 
@@ -610,19 +614,23 @@ World::Finding World::settle(Nanos limit) {
     return "a node did not come back";
   }
   auto probe = std::make_shared<Probe>();
-  for (std::size_t i = 0; i < machines_.size(); ++i) {
+  const auto ask = [this, probe](std::size_t i) {
+    if (node(i) == nullptr || probe->asked[i] == machines_[i]->boots()) return;
+    probe->asked[i] = machines_[i]->boots();
     asio::post(node(i)->env.executor,
-               [n = node(i), probe] { n->tasks.spawn("probe", Probe::run(*n, probe)); });
-  }
-  const auto calm = [this, probe, &all_up] {
-    if (probe->answered < machines_.size() || !all_up()) return false;
+               [n = node(i), i, probe] { n->tasks.spawn("probe", Probe::run(*n, i, probe)); });
+  };
+  const auto calm = [this, probe, &all_up, &ask] {
+    for (std::size_t i = 0; i < machines_.size(); ++i) ask(i);
+    if (probe->answered.size() < machines_.size() || !all_up()) return false;
     for (std::size_t i = 0; i < machines_.size(); ++i) {
       if (!node(i)->store->caught_up()) return false;
     }
     return true;
   };
   if (!sim_.run_until(calm, limit)) {
-    std::string text = cat("no progress after faults stopped, ", probe->answered, " answered");
+    std::string text =
+        cat("no progress after faults stopped, ", probe->answered.size(), " answered");
     return text + statuses();
   }
   return compare_states();
@@ -666,9 +674,9 @@ World::Finding World::isolate_a_node() {
   sim_.run_for(5s + 200ms);
   if (n->store->caught_up()) return "a node without contact says that it is caught up";
   auto probe = std::make_shared<Probe>();
-  asio::post(n->env.executor, [n, probe] { n->tasks.spawn("probe", Probe::run(*n, probe)); });
+  asio::post(n->env.executor, [n, probe] { n->tasks.spawn("probe", Probe::run(*n, 0, probe)); });
   sim_.run_for(11s);
-  if (probe->answered != 0) return "a node that was cut off answered a barrier";
+  if (!probe->answered.empty()) return "a node that was cut off answered a barrier";
   blocked_.clear();
   if (!sim_.run_until([n] { return n->store->caught_up(); }, 10s)) {
     return "a node that was cut off does not catch up";

@@ -1,0 +1,78 @@
+#include "internal/simtest/knobs.h"
+
+namespace narad::simtest {
+
+using sim::Rng;
+using namespace std::chrono_literals;
+
+std::string host_of(int index) { return cat("n", index); }
+
+namespace {
+
+// What differs when several nodes form a cluster. From a stream of its own: a lone node of the same
+// seed draws the same knobs.
+void draw_cluster(const sim::Sim& sim, Knobs& k) {
+  Rng r = sim.stream("cluster knobs");
+  k.nodes = r.below(3) == 0 ? 5 : r.below(4) == 0 ? 4 : 3;
+  // At 50 ms the heartbeats alone cost more than the work (decisions.md).
+  k.config.timing.raft_tick = std::chrono::milliseconds(r.below(10) == 0 ? 50 : 500);
+  k.config.cluster.addr = ":7943";
+  k.config.cluster.secret = "the secret of the simulation";
+  for (int i = 0; i < k.nodes; ++i) {
+    k.config.cluster.peers.push_back({host_of(i), cat(host_of(i), ":7943")});
+    k.config.cluster.initial_members.push_back(host_of(i));
+  }
+}
+
+}  // namespace
+
+Knobs draw_knobs(const sim::Sim& sim, bool cluster) {
+  Rng r = sim.stream("knobs");
+  Knobs k;
+  const auto pick = [&](std::initializer_list<std::uint64_t> from) {
+    return *(from.begin() + static_cast<std::ptrdiff_t>(r.below(from.size())));
+  };
+  k.log.segment_bytes = pick({4096, 8192, 65536, 1u << 20});
+  k.log.frame_raw_bytes = static_cast<std::size_t>(pick({2048, 16384, 1u << 20}));
+  if (r.below(4) == 0) k.log.compression.codec = seglog::Codec::zstd;
+  k.ingress.segment_bytes_max = pick({8192, 65536, 1u << 20});
+  k.ingress.preallocate_bytes = pick({0, 4096, 65536});
+  k.ingress.group_bytes_max = pick({4096, 65536, 1u << 20});
+  k.ingress.memory_bytes_max = pick({4096, 65536, 8u << 20});
+  k.dispatch.plan.batch_records_max = static_cast<std::size_t>(pick({1, 7, 100, 10000}));
+  k.dispatch.plan.batch_bytes_max = pick({1000, 20000, 1u << 20});
+  k.dispatch.plan.loaded_bytes_max = pick({10000, 1u << 20});
+  k.reroutes = r.below(5) == 0;
+  k.config.timing.dispatch_grace = k.reroutes ? Nanos(3s) : Nanos(1h);
+  k.config.timing.dispatch_retry = std::chrono::milliseconds(pick({50, 300, 1000}));
+  k.config.timing.ingress_retry = std::chrono::milliseconds(pick({100, 1000}));
+  k.config.timing.retention_check = std::chrono::seconds(pick({3, 10, 60}));
+  k.config.timing.idle_check = std::chrono::seconds(pick({2, 10, 60}));
+  k.config.storage.idle_log_eviction_ms = static_cast<std::int64_t>(pick({0, 1500, 60000}));
+  k.config.storage.data_dir = "/data";
+  k.producers = static_cast<std::uint32_t>(r.range(1, 4));
+  k.consumers = static_cast<std::uint32_t>(r.range(1, 3));
+  k.message_bytes_max = static_cast<std::size_t>(pick({20, 200, 3000}));
+  if (cluster) draw_cluster(sim, k);
+  k.text =
+      cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
+          k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max, ", message ",
+          k.message_bytes_max, ", producers ", k.producers, ", consumers ", k.consumers,
+          k.reroutes ? ", reroutes" : "", k.nodes > 1 ? cat(", nodes ", k.nodes) : "");
+  return k;
+}
+
+Knobs script_knobs() {
+  Knobs k;
+  k.log.segment_bytes = 4096;
+  k.log.frame_raw_bytes = 2048;
+  k.ingress.segment_bytes_max = 8192;
+  k.ingress.preallocate_bytes = 4096;
+  k.config.timing.dispatch_grace = Nanos(1h);
+  k.config.timing.retention_check = Nanos(1s);
+  k.config.storage.data_dir = "/data";
+  k.text = "scripted";
+  return k;
+}
+
+}  // namespace narad::simtest

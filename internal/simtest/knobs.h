@@ -1,0 +1,32 @@
+#pragma once
+// What a run draws from its seed before it begins.
+#include <string>
+
+#include "internal/dispatch/dispatcher.h"
+#include "internal/ingress/ingress.h"
+#include "pkg/config/config.h"
+#include "pkg/seglog/log.h"
+#include "pkg/sim/sim.h"
+
+namespace narad::simtest {
+
+// Sizes and odds drawn per seed: small and odd ones, so that rolls, splits and caps happen often.
+struct Knobs {
+  seglog::Knobs log;
+  ingress::Options ingress;
+  dispatch::Options dispatch;
+  Config config;
+  std::uint32_t producers = 1, consumers = 1;
+  std::size_t message_bytes_max = 200;
+  bool reroutes = false;
+  int nodes = 1;
+  std::string text;
+};
+
+// The name of a node of a cluster, and of its machine.
+std::string host_of(int index);
+Knobs draw_knobs(const sim::Sim& sim, bool cluster);
+// Small enough that the script rolls segments and WAL files, with nothing left to chance.
+Knobs script_knobs();
+
+}  // namespace narad::simtest
