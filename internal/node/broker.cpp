@@ -17,8 +17,7 @@ using namespace std::chrono_literals;
 constexpr Nanos kLookAgain = 5s;
 constexpr Nanos kLookAgainUncovered = 1s;  // if an owner could not be told that somebody waits
 constexpr Nanos kConfirmDeadline = 5s;
-constexpr Nanos kProbeMin = 500ms;  // for one owner, of a consume that waits less or not at all
-constexpr Nanos kProbeMax = 5s;
+constexpr Nanos kAskDeadline = 5s;  // for the messages of one owner
 
 }  // namespace
 
@@ -192,7 +191,7 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
   // Enrolled before the first look, so that a message which lands meanwhile is not missed.
   delivery::Waiters::Ticket ticket(env_, partitions_.topic_waiters(request.topic));
   for (;;) {
-    auto found = co_await look(request, deadline);
+    auto found = co_await look(request);
     if (found && !found.value().empty()) ticket.found();
     if (!found || !found.value().empty()) co_return found;
     if (request.local_only || waits_ended_ || deadline.passed(env_)) co_return found;
@@ -208,16 +207,15 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
   }
 }
 
-Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request, Deadline deadline) {
+Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request) {
   if (request.partition) return look_pinned(request);
   struct Unpinned {
-    static Task<Result<Messages>> run(Broker* self, api::ConsumeRequest request,
-                                      Deadline deadline) {
+    static Task<Result<Messages>> run(Broker* self, api::ConsumeRequest request) {
       auto here = co_await self->local_.consume(request.topic, request.incarnation, std::nullopt,
                                                 request.max);
       if (request.local_only || (here && !here.value().empty())) co_return here;
       const Nanos begin = self->env_.clock.mono();
-      Messages there = co_await self->look_elsewhere(request, deadline);
+      Messages there = co_await self->look_elsewhere(request);
       if (!there.empty()) co_return there;
       // What landed here while others were asked must not be missed at the last look.
       if (self->env_.clock.mono() == begin) co_return here;
@@ -225,7 +223,7 @@ Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request, 
                                               request.max);
     }
   };
-  return Unpinned::run(this, request, deadline);
+  return Unpinned::run(this, request);
 }
 
 Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& request) {
@@ -236,13 +234,12 @@ Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& re
                                       request.max);
   }
   wire::ConsumeCall call{request.topic, request.incarnation, request.partition, request.max};
-  co_return co_await remote_->consume(std::move(owner), std::move(call), kProbeMax);
+  co_return co_await remote_->consume(std::move(owner), std::move(call), kAskDeadline);
 }
 
 // Asks the other owners in turn until one has something. One that does not answer keeps nobody from
 // the messages of the others.
-Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request,
-                                              Deadline deadline) {
+Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request) {
   auto topic = row(request.topic, request.incarnation);
   if (!topic) co_return Messages{};
   std::vector<std::string> owners = owners_elsewhere(*topic.value());
@@ -250,10 +247,9 @@ Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request
   const std::size_t begin = rotation_++ % owners.size();
   for (std::size_t i = 0; i < owners.size(); ++i) {
     wire::ConsumeCall call{request.topic, request.incarnation, std::nullopt, request.max};
-    // A silent owner costs the client no more than it meant to wait.
-    const Nanos patience = std::clamp<Nanos>(deadline.left(env_), kProbeMin, kProbeMax);
-    auto part =
-        co_await remote_->consume(owners[(begin + i) % owners.size()], std::move(call), patience);
+    // Cut short it would leave leases behind that nobody has: it is given the time it needs.
+    auto part = co_await remote_->consume(owners[(begin + i) % owners.size()], std::move(call),
+                                          kAskDeadline);
     if (part && !part.value().empty()) co_return std::move(part.value());
   }
   co_return Messages{};

@@ -15,7 +15,6 @@
 #include "internal/node/partitions.h"
 #include "internal/node/remote_owners.h"
 #include "internal/node/wakes.h"
-#include "pkg/async/timeout.h"
 
 namespace narad::node {
 
@@ -74,9 +73,9 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   // The live nodes other than this one with used partitions of the topic.
   std::vector<std::string> owners_elsewhere(const metastore::TopicRow& row) const;
 
-  Task<Result<Messages>> look(const api::ConsumeRequest& request, Deadline deadline);
+  Task<Result<Messages>> look(const api::ConsumeRequest& request);
   Task<Result<Messages>> look_pinned(const api::ConsumeRequest& request);
-  Task<Messages> look_elsewhere(const api::ConsumeRequest& request, Deadline deadline);
+  Task<Messages> look_elsewhere(const api::ConsumeRequest& request);
   // What to do before waiting.
   enum class Next : std::uint8_t { wait, wait_briefly, look_again, give_up };
   Task<Next> prepare_to_wait(const api::ConsumeRequest& request);
