@@ -97,7 +97,8 @@ class App {
  public:
   App(Env& env, World& world, int index);
   node::Node& node() { return node_; }
-  bool ready() const { return ready_; }
+  // Started, and a member that has seen what the others know.
+  bool ready() { return ready_ && !stopping_ && node_.broker().readiness().ready; }
   bool stopping() const { return stopping_; }
   bool stopped() const { return stopped_; }
   void stop_cleanly();
@@ -900,7 +901,7 @@ RunResult World::run() {
   // A node that was told to stop cleanly just now is started anew.
   for (const auto& machine : machines_) {
     if (!machine->up()) continue;
-    const App& app = machine->component<App>();
+    App& app = machine->component<App>();
     if (!app.ready() || app.stopping()) machine->kill(sim::Machine::Kill::process_exit);
   }
   const auto handed_over = [](App& app) {
