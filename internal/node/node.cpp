@@ -294,7 +294,8 @@ Task<Result<void>> Node::Impl::open_metastore() {
     plane->attach(*metastore);
     co_return ok();
   }
-  if (const auto& members = metastore->raft_status().configuration.members(); members.size() != 1) {
+  const raftnode::Status group = metastore->raft_status();
+  if (group.configuration.members().size() != 1) {
     co_return Error(
         Errc::conflict,
         cat("this node belongs to cluster ", to_hex16(data->identity().cluster_id),
