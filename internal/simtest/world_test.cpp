@@ -70,7 +70,7 @@ TEST(FoundPlans, OfWholeNodes_StayFixed) {
     ++plans;
     EXPECT_EQ(run(plan.value()).outcome.violation, "") << entry.path();
   }
-  EXPECT_GE(plans, 6);
+  EXPECT_GE(plans, 5);
 }
 
 // Teeth: each planted bug is found within a small part of the seeds that CI runs.
