@@ -227,9 +227,8 @@ TEST_F(Cli, OpenLoopBench_KeepsItsRate) {
   good({"topic", "add", "b"});
   json::value report =
       json::parse(good({"bench", "b", "--rate=500", "--duration=1s", "-o", "json"}));
-  // On a machine that is too slow for the rate it sends less, never more, and says so.
   std::int64_t sent = report.at("produce").at("ok").as_int64();
-  EXPECT_GE(sent, 50);
+  EXPECT_GE(sent, 400);
   EXPECT_LE(sent, 520);
 }
 
