@@ -134,18 +134,21 @@ class Bench {
     session_.terminal.err(text);
   }
 
-  // What a worker sends next; nothing once the run is over.
+  // What a worker sends next; nothing once the run is over. In the open loop that is when the next
+  // one is due after the end: what was due before is sent, however late, or the slowest would not
+  // count.
   std::optional<Share> next_share() {
-    Nanos now = env_.clock.mono();
-    bool over = settings_.duration > Nanos(0) && now - started_ >= settings_.duration;
-    if (over || next_ >= settings_.count) return std::nullopt;
+    if (next_ >= settings_.count) return std::nullopt;
     Share share;
     share.first = next_;
     share.count = std::min(settings_.batch, settings_.count - next_);
-    share.due = now;
+    share.due = env_.clock.mono();
     if (settings_.rate > 0) {
       double offset_ns = 1e9 * static_cast<double>(next_) / settings_.rate;
       share.due = started_ + Nanos(static_cast<std::int64_t>(offset_ns));
+    }
+    if (settings_.duration > Nanos(0) && share.due - started_ >= settings_.duration) {
+      return std::nullopt;
     }
     next_ += share.count;
     return share;

@@ -208,22 +208,16 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
 }
 
 Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request) {
-  if (request.partition) return look_pinned(request);
-  struct Unpinned {
-    static Task<Result<Messages>> run(Broker* self, api::ConsumeRequest request) {
-      auto here = co_await self->local_.consume(request.topic, request.incarnation, std::nullopt,
-                                                request.max);
-      if (request.local_only || (here && !here.value().empty())) co_return here;
-      const Nanos begin = self->env_.clock.mono();
-      Messages there = co_await self->look_elsewhere(request);
-      if (!there.empty()) co_return there;
-      // What landed here while others were asked must not be missed at the last look.
-      if (self->env_.clock.mono() == begin) co_return here;
-      co_return co_await self->local_.consume(request.topic, request.incarnation, std::nullopt,
-                                              request.max);
-    }
-  };
-  return Unpinned::run(this, request);
+  if (request.partition) co_return co_await look_pinned(request);
+  auto here =
+      co_await local_.consume(request.topic, request.incarnation, std::nullopt, request.max);
+  if (request.local_only || (here && !here.value().empty())) co_return here;
+  const Nanos begin = env_.clock.mono();
+  Messages there = co_await look_elsewhere(request);
+  if (!there.empty()) co_return there;
+  // What landed here while others were asked must not be missed at the last look.
+  if (env_.clock.mono() == begin) co_return here;
+  co_return co_await local_.consume(request.topic, request.incarnation, std::nullopt, request.max);
 }
 
 Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& request) {

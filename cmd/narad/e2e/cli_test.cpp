@@ -228,8 +228,8 @@ TEST_F(Cli, OpenLoopBench_KeepsItsRate) {
   json::value report =
       json::parse(good({"bench", "b", "--rate=500", "--duration=1s", "-o", "json"}));
   std::int64_t sent = report.at("produce").at("ok").as_int64();
-  EXPECT_GE(sent, 400);
-  EXPECT_LE(sent, 520);
+  // Every message that was due within the time, also if the machine was late with it.
+  EXPECT_EQ(sent, 500);
 }
 
 TEST_F(Cli, Contexts_SelectTheBroker) {

@@ -85,15 +85,17 @@ class Crowd {
 };
 
 // For 10,000 connections and the test's own; the nodes inherit it. False if the machine says no.
-bool many_files() {
+// Raises the limit of open files as far as it goes; answers it.
+std::size_t open_files() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = std::max<rlim_t>(limit.rlim_max, 32'768);
-  limit.rlim_max = limit.rlim_cur;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return true;
-  ::getrlimit(RLIMIT_NOFILE, &limit);
+  rlimit more = limit;
+  more.rlim_max = std::max<rlim_t>(limit.rlim_max, 32'768);
+  more.rlim_cur = more.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &more) == 0) return more.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= 11'000;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
 }
 
 void expect_everything_works(Cluster& cluster, const std::string& topic) {
@@ -114,7 +116,10 @@ void expect_everything_works(Cluster& cluster, const std::string& topic) {
 }
 
 TEST(ClusterHostile, TenThousandIdleConnectionsOnBothPlanes_CostLittleMemoryAndDisturbNobody) {
-  if (!many_files()) GTEST_SKIP() << "needs 11,000 open files: raise the limit (ulimit -n)";
+  // 10,000 where this machine has the files for them; what one costs can be told from fewer.
+  const std::size_t many =
+      std::min<std::size_t>(10'000, std::max<std::size_t>(open_files(), 1'000) - 1'000);
+  ASSERT_GE(many, 2'000u) << "raise the limit of open files (ulimit -Hn)";
   ClusterOptions options;
   options.env["NARAD_HTTP_MAX_CONNECTIONS"] = "10100";
   Cluster cluster(std::move(options));
@@ -122,15 +127,14 @@ TEST(ClusterHostile, TenThousandIdleConnectionsOnBothPlanes_CostLittleMemoryAndD
   ASSERT_NO_FATAL_FAILURE(cluster.create_topic("orders", 6));
   ASSERT_NO_FATAL_FAILURE(expect_everything_works(cluster, "orders"));
   const pid_t pid = cluster.node(0).child().pid();
-  constexpr std::size_t kMany = 10'000;
   {
     const double before = usage(pid).rss_mib;
     Crowd clients;
-    for (std::size_t i = 0; i < kMany; ++i) ASSERT_TRUE(clients.join(cluster.node(0).port())) << i;
+    for (std::size_t i = 0; i < many; ++i) ASSERT_TRUE(clients.join(cluster.node(0).port())) << i;
     // Each has been served, and is kept.
     clients.all_say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-    EXPECT_EQ(clients.heard("\"ok\"", 20s), kMany);
-    const double each = (usage(pid).rss_mib - before) * 1024 / kMany;
+    EXPECT_EQ(clients.heard("\"ok\"", 20s), many);
+    const double each = (usage(pid).rss_mib - before) * 1024 / many;
     std::printf("an idle client connection: %.1f KiB\n", each);
     EXPECT_LE(each, 16);
     ASSERT_NO_FATAL_FAILURE(expect_everything_works(cluster, "orders"));
@@ -139,10 +143,10 @@ TEST(ClusterHostile, TenThousandIdleConnectionsOnBothPlanes_CostLittleMemoryAndD
   {
     const double before = usage(pid).rss_mib;
     Crowd strangers;
-    for (std::size_t i = 0; i < kMany; ++i) strangers.join(cluster.cluster_port(0));
+    for (std::size_t i = 0; i < many; ++i) strangers.join(cluster.cluster_port(0));
     const double grown = usage(pid).rss_mib - before;
     std::printf("%zu strangers on the cluster port: %.1f MiB\n", strangers.size(), grown);
-    EXPECT_LE(grown * 1024, 16.0 * kMany);
+    EXPECT_LE(grown * 1024, 16.0 * many);
     ASSERT_NO_FATAL_FAILURE(expect_everything_works(cluster, "orders"));
     // None of them is kept: who does not prove itself has five seconds.
     EXPECT_TRUE(soon([&] { return strangers.closed() == strangers.size(); }, 15s))
