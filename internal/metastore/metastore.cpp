@@ -114,6 +114,7 @@ struct Metastore::Impl final : raftnode::StateMachine {
   void end_process(const Error& why);
   Task<void> contact_loop();
   Task<Result<RaftIndex>> barrier(Nanos deadline);
+  void in_contact(std::uint64_t epoch, Nanos asked_at);
   bool caught_up() const;
 
   Task<Result<Applied>> propose(std::string encoded, Nanos deadline, bool may_forward);
@@ -281,12 +282,27 @@ Task<Result<void>> Metastore::Impl::install(std::string path, raft::SnapshotMeta
 // ---- reads --------------------------------------------------------------------------------------
 
 Task<Result<RaftIndex>> Metastore::Impl::barrier(Nanos deadline) {
+  const std::uint64_t epoch = leader_epoch;
+  const Nanos asked_at = env.clock.mono();
   const Deadline until = Deadline::after(env, deadline);
   NARAD_CO_TRY(RaftIndex index, co_await raft->read_index(deadline));
   const bool reached = co_await raft->wait_applied(index, until.left(env));
-  if (reached) co_return index;
-  co_return Error(Errc::unavailable, cat("this node has applied entry ", view->applied,
-                                         " and is still behind entry ", index, " of the leader"));
+  if (!reached) {
+    co_return Error(Errc::unavailable, cat("this node has applied entry ", view->applied,
+                                           " and is still behind entry ", index, " of the leader"));
+  }
+  in_contact(epoch, asked_at);
+  co_return index;
+}
+
+// A read index that was asked for at `asked_at` has been answered and applied: the only proof that
+// this node is in touch with a leader that still leads, whoever asked for it.
+void Metastore::Impl::in_contact(std::uint64_t epoch, Nanos asked_at) {
+  if (epoch != leader_epoch || leader_node.empty()) return;
+  const bool news = !caught_up();
+  contact_at = contact_epoch == epoch ? std::max(contact_at, asked_at) : asked_at;
+  contact_epoch = epoch;
+  if (news) changed.notify_all();
 }
 
 bool Metastore::Impl::caught_up() const {
@@ -295,21 +311,14 @@ bool Metastore::Impl::caught_up() const {
   return env.clock.mono() - contact_at < options.raft.tick * kLapseTicks;
 }
 
-// Asks for a read index again and again: the only proof that this node is in touch with a leader
-// that still leads.
+// Asks for a read index again and again.
 Task<void> Metastore::Impl::contact_loop() {
   const Nanos lapse = options.raft.tick * kLapseTicks;
   for (;;) {
     const std::uint64_t epoch = leader_epoch;
-    const Nanos asked_at = env.clock.mono();
     const auto read = co_await barrier(lapse);
-    const bool counts = read && epoch == leader_epoch && !leader_node.empty();
-    if (counts) {
-      const bool news = !caught_up();
-      contact_epoch = epoch;
-      contact_at = asked_at;
-      if (news) changed.notify_all();
-    }
+    if (epoch != leader_epoch) continue;  // another leader: ask that one, now
+    const bool counts = read && !leader_node.empty();
     if (counts && raft->alone()) {
       co_await leadership.wait();
     } else {
