@@ -11,6 +11,7 @@
 
 #include "internal/metastore/metastore.h"
 #include "internal/moves/calls.h"
+#include "internal/moves/move_lease.h"
 #include "internal/partition/partition.h"
 #include "pkg/async/task_group.h"
 
@@ -22,13 +23,6 @@ struct SourceTiming {
   Nanos move_lease = std::chrono::seconds(15);         // since the last answered heartbeat was sent
   Nanos barrier_deadline = std::chrono::seconds(5);
   Nanos retry = std::chrono::seconds(1);
-};
-
-// The last heartbeat of this node that was answered: when it was sent (Clock::boot(), which counts
-// suspended time), and the index that the answer named.
-struct LeaseProof {
-  Nanos sent_boot{0};
-  RaftIndex index{0};
 };
 
 // What the source needs of the open partitions of its node (internal/node/partitions.h).
