@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "internal/wire/json_fields.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
-#include "pkg/json/document.h"
-#include "pkg/json/text.h"
 #include "pkg/json/writer.h"
 
 namespace narad::wire {
@@ -37,114 +36,9 @@ void write_member(json::Writer& w, const MemberInfo& m) {
 
 // ---- reading -----------------------------------------------------------------------------------
 
-// Fields of one object. Keeps the first problem; after one nothing counts.
-class Fields {
- public:
-  explicit Fields(std::optional<json::Value> object) : object_(object) {
-    if (!object_ || !object_->is(json::Kind::object)) fail("a JSON object was expected");
-  }
-
-  Fields& text(std::string_view name, std::string& out, std::size_t bytes_max) {
-    const auto v = need(name, json::Kind::string);
-    if (!v) return *this;
-    if (v->as_string().size() > bytes_max) return fail(name, "is too long");
-    out = std::string(v->as_string());
-    return *this;
-  }
-  // 16 hex digits.
-  Fields& id(std::string_view name, std::uint64_t& out) {
-    std::string text;
-    this->text(name, text, 16);
-    if (problem_.empty()) {
-      const auto bits = parse_hex16(text);
-      if (!bits) return fail(name, "is not 16 hex digits");
-      out = *bits;
-    }
-    return *this;
-  }
-  template <class Tag>
-  Fields& id(std::string_view name, StrongNumber<Tag>& out) {
-    std::uint64_t bits = out.value();
-    id(name, bits);
-    out = StrongNumber<Tag>(bits);
-    return *this;
-  }
-  Fields& number(std::string_view name, std::uint64_t& out) {
-    const auto v = need(name, json::Kind::number);
-    if (!v) return *this;
-    const auto n = v->as_uint64();
-    if (!n) return fail(name, "is not a whole number");
-    out = *n;
-    return *this;
-  }
-  Fields& number(std::string_view name, RaftIndex& out) {
-    std::uint64_t n = out.value();
-    number(name, n);
-    out = RaftIndex(n);
-    return *this;
-  }
-  Fields& number(std::string_view name, UnixMillis& out) {
-    const auto v = need(name, json::Kind::number);
-    if (!v) return *this;
-    const auto n = v->as_int64();
-    if (!n) return fail(name, "is not a whole number");
-    out = UnixMillis(*n);
-    return *this;
-  }
-  // Each element, at most `max` of them.
-  template <class F>
-  Fields& each(std::string_view name, std::size_t max, F item) {
-    const auto v = need(name, json::Kind::array);
-    if (!v) return *this;
-    if (v->size() > max) return fail(name, "has too many elements");
-    for (std::size_t i = 0; i < v->size() && problem_.empty(); ++i) item(v->element(i));
-    return *this;
-  }
-  // The object of that name.
-  std::optional<json::Value> object(std::string_view name) {
-    return need(name, json::Kind::object);
-  }
-  Fields& fail(std::string_view name, std::string_view problem) {
-    return fail(cat("field \"", name, "\" ", problem));
-  }
-  Fields& fail(std::string problem) {
-    if (problem_.empty()) problem_ = std::move(problem);
-    return *this;
-  }
-  const std::string& problem() const { return problem_; }
-
- private:
-  std::optional<json::Value> need(std::string_view name, json::Kind kind) {
-    if (!problem_.empty()) return std::nullopt;
-    auto v = object_->find(name);
-    if (!v) {
-      fail(name, "is missing");
-      return std::nullopt;
-    }
-    if (!v->is(kind)) {
-      fail(name, cat("is not ", json::describe(kind)));
-      return std::nullopt;
-    }
-    return v;
-  }
-  std::optional<json::Value> object_;
-  std::string problem_;
-};
-
-// Parses `body` and lets `read` take the fields of its root.
 template <class T, class F>
 Result<T> decode(std::string_view what, std::string_view body, F read) {
-  const auto bad = [&](std::string_view why) {
-    return Error(Errc::invalid_argument, cat(what, " cannot be read: ", why));
-  };
-  if (body.size() > kMemberMessageBytesMax) return bad("it is too long");
-  auto document = json::Document::parse(std::string(body), 8);
-  if (!document) return bad(document.error().text());
-  T out;
-  Fields f(document.value().root());
-  read(f, out);
-  if (!f.problem().empty()) return bad(f.problem());
-  return out;
+  return decode_object<T>({what, kMemberMessageBytesMax}, body, read);
 }
 
 void read_member(Fields& outer, MemberInfo& m) {

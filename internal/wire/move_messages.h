@@ -18,10 +18,21 @@
 
 namespace narad::wire {
 
+inline constexpr std::size_t kMoveMessageBytesMax = 64u << 20;
 inline constexpr std::uint64_t kListedSegmentsMax = 1 << 20;
+inline constexpr std::uint64_t kSegmentBytesMax = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kSidecarsMax = 1024;
 inline constexpr std::uint64_t kSidecarBytesMax = 4096;
+inline constexpr std::uint64_t kAckedRunsMax = 1 << 16;
+inline constexpr std::uint64_t kDigestsMax = 1 << 20;
+inline constexpr std::uint64_t kMoveReportsMax = 1 << 14;
 inline constexpr std::uint64_t kChunkBytesMax = 8u << 20;
+// Offsets, indexes and counts; so that the next one of anything read is a number, too.
+inline constexpr std::uint64_t kNumberMax = (std::uint64_t{1} << 63) - 2;
+// Spans in milliseconds, which are nanoseconds without overflow; 270 years.
+inline constexpr std::uint64_t kSpanMsMax = std::uint64_t{1} << 43;
+// Of a wall clock, before or after 1970, in milliseconds.
+inline constexpr std::int64_t kWallMsMax = std::int64_t{1} << 53;
 
 // Which move of which partition. Every call of the transfer names it.
 struct MoveRef {
@@ -70,6 +81,7 @@ struct MoveMarker {
   friend bool operator==(const MoveMarker&, const MoveMarker&) = default;
 };
 inline constexpr const char* kMoveMarkerFileName = "move.marker";
+inline constexpr std::size_t kMarkerFileBytesMax = 1u << 20;
 std::string encode_marker_file(const MoveMarker& marker);
 // Nothing if it is unreadable in any way: then the copy counts as having none (G22).
 std::optional<MoveMarker> decode_marker_file(std::string_view file);
@@ -103,7 +115,9 @@ struct Listing {
   LogId log{0};                         // of the log; 0: an older owner, or nothing was ever there
   std::optional<UnixMillis> listed_at;  // by the owner's clock
   Offset frontier{0};                   // the lowest offset that is not settled
-  std::vector<AckedRun> acked_ahead;    // ascending, above the frontier
+  // Ascending, apart, above the frontier. Of more than kAckedRunsMax the first are sent; what the
+  // others settled is delivered again.
+  std::vector<AckedRun> acked_ahead;
   std::vector<ChildLink> links;
   std::vector<Sidecar> cursors;
   Offset hwm{0};
