@@ -1,5 +1,7 @@
 #include "internal/model/names.h"
 
+#include <charconv>
+
 #include <algorithm>
 
 #include "pkg/base/assert.h"
@@ -30,6 +32,17 @@ std::string partition_directory_name(PartitionId partition) {
   std::string digits = std::to_string(partition.value());
   if (digits.size() < 5) digits.insert(0, 5 - digits.size(), '0');
   return "p" + digits;
+}
+
+std::optional<PartitionId> parse_partition_directory_name(std::string_view name) {
+  if (name.size() < 6 || name.size() > 11 || name.front() != 'p') return std::nullopt;
+  const std::string_view digits = name.substr(1);
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  const PartitionId partition(value);
+  if (partition_directory_name(partition) != name) return std::nullopt;
+  return partition;
 }
 
 }  // namespace narad

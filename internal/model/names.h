@@ -1,5 +1,6 @@
 #pragma once
 // Names and the rule that sends a key to a partition. Pure.
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,5 +25,8 @@ PartitionId partition_of_key(std::string_view key, std::uint32_t partitions);
 
 // "p00003".
 std::string partition_directory_name(PartitionId partition);
+// The partition whose directory has that name; nothing for every other name (quarantined copies
+// among them).
+std::optional<PartitionId> parse_partition_directory_name(std::string_view name);
 
 }  // namespace narad

@@ -396,11 +396,46 @@ Result<void> delete_topic_data(FileSystem& fs, const Disk& disk, const std::stri
   return fs.sync_dir(parent_path(moved));
 }
 
+Result<std::vector<PartitionId>> list_partition_directories(FileSystem& fs, const Disk& disk,
+                                                            const std::string& topic) {
+  NARAD_TRY(auto names, fs.list(topic_path(disk, topic)));
+  std::vector<PartitionId> partitions;
+  for (const std::string& name : names) {
+    if (const auto partition = parse_partition_directory_name(name)) {
+      partitions.push_back(*partition);
+    }
+  }
+  return partitions;
+}
+
+Result<std::string> set_aside_partition(FileSystem& fs, const Disk& disk,
+                                        const TopicPartition& tp) {
+  const std::string from = partition_path(disk, tp);
+  NARAD_TRY(std::string to, free_name(fs, cat(from, ".quarantine")));
+  NARAD_TRY(fs.rename(from, to));
+  NARAD_TRY(fs.sync_dir(parent_path(from)));
+  return to;
+}
+
+Result<void> delete_partition_data(FileSystem& fs, const Disk& disk, const TopicPartition& tp) {
+  const std::string from = partition_path(disk, tp);
+  const std::string where = join_path(disk.path, ".deleted");
+  const std::string name = cat(tp.topic.substr(0, 200), "-", tp.partition);
+  NARAD_TRY(std::string moved, free_name(fs, join_path(where, name)));
+  NARAD_TRY(fs.rename(from, moved));
+  NARAD_TRY(fs.sync_dir(where));
+  NARAD_TRY(fs.sync_dir(parent_path(from)));
+  // Proof: our REQUIRES.
+  NARAD_TRY(remove_tree(fs, moved));
+  return fs.sync_dir(where);
+}
+
 Result<void> finish_deletes(FileSystem& fs, const Disk& disk) {
   const std::string where = join_path(disk.path, ".deleted");
   NARAD_TRY(auto names, fs.list(where));
   for (const std::string& name : names) {
-    // Proof: only delete_topic_data puts directories here, after the deletion had been applied.
+    // Proof: only delete_topic_data and delete_partition_data put directories here, each after
+    // their caller had proven that they may go.
     NARAD_TRY(remove_tree(fs, join_path(where, name)));
   }
   return fs.sync_dir(where);

@@ -103,6 +103,18 @@ Result<void> delete_topic_data(FileSystem& fs, const Disk& disk, const std::stri
                                Incarnation incarnation);
 Result<void> finish_deletes(FileSystem& fs, const Disk& disk);
 
+// The partitions that have a directory under a topic's. Quarantined copies are none.
+Result<std::vector<PartitionId>> list_partition_directories(FileSystem& fs, const Disk& disk,
+                                                            const std::string& topic);
+
+// Renames a partition's directory to <name>.quarantine[.N] beside it; answers the new path. Keeps
+// every byte (QUA-1, G18).
+Result<std::string> set_aside_partition(FileSystem& fs, const Disk& disk, const TopicPartition& tp);
+
+// Removes one partition's directory, by way of .deleted/ as delete_topic_data(). REQUIRES (proof):
+// the caller knows that every record in it that is still wanted lies at the partition's owner.
+Result<void> delete_partition_data(FileSystem& fs, const Disk& disk, const TopicPartition& tp);
+
 // Names under <disk>/topics that are directories.
 Result<std::vector<std::string>> list_topic_directories(FileSystem& fs, const Disk& disk);
 

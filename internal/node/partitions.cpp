@@ -275,6 +275,26 @@ Task<Result<void>> Partitions::remove_whole_topic(std::string topic, Incarnation
   co_return co_await blocking(env_, "topic removal", std::move(remove));
 }
 
+Task<Result<std::string>> Partitions::with_closed(TopicPartition id, Check may, Work work) {
+  Task<Result<std::string>> task = work_closed(std::move(id), std::move(may), std::move(work));
+  co_return co_await shield_.run("work on a closed partition", std::move(task));
+}
+
+Task<Result<std::string>> Partitions::work_closed(TopicPartition id, Check may, Work work) {
+  auto slot = topic_slot(id.topic);
+  auto guard = co_await slot->lock.lock();
+  if (closing_) co_return Error(Errc::unavailable, "the node is shutting down");
+  NARAD_CO_TRY(may());
+  if (auto it = open_.find(id); it != open_.end()) {
+    const std::shared_ptr<OpenPartition> partition = it->second;
+    open_.erase(it);
+    co_await close(partition);
+    NARAD_CO_TRY(may());
+  }
+  auto job = [&fs = env_.fs, work = std::move(work)] { return work(fs); };
+  co_return co_await blocking(env_, "closed partition", std::move(job));
+}
+
 Task<Result<std::string>> Partitions::sweep_directory(const Disk& disk, std::string topic) {
   auto slot = topic_slot(topic);
   auto guard = co_await slot->lock.lock();  // neither made, opened nor removed meanwhile

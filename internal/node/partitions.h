@@ -98,6 +98,13 @@ class Partitions {
   // REQUIRES (proof): the metastore applied the deletion of this incarnation.
   Task<Result<void>> remove_topic(std::string topic, Incarnation incarnation);
 
+  // Runs `work` in a job while nobody can open, close or remove a partition of the topic here, and
+  // with this one closed; `may`, asked before anything is closed and once more right before the
+  // job, can refuse. Runs to its end even if the caller is cancelled.
+  using Check = std::function<Result<void>()>;
+  using Work = std::function<Result<std::string>(FileSystem&)>;
+  Task<Result<std::string>> with_closed(TopicPartition id, Check may, Work work);
+
   // Deletes what the retention of each topic allows, on open and on closed partitions. `trusted`:
   // the wall clock may judge. Answers the first error, after having tried all.
   struct Retained {
@@ -120,6 +127,7 @@ class Partitions {
 
   Task<Result<Pin>> open_now_or_wait(TopicPartition id, Incarnation incarnation, OpenFor purpose);
   Task<Result<void>> remove_whole_topic(std::string topic, Incarnation incarnation);
+  Task<Result<std::string>> work_closed(TopicPartition id, Check may, Work work);
   Task<bool> close_if_idle(std::shared_ptr<OpenPartition> partition);
   bool is_idle(const OpenPartition& partition) const;
   std::shared_ptr<TopicSlot> topic_slot(const std::string& topic);

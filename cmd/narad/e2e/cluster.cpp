@@ -41,26 +41,39 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return {ports.begin(), ports.end()};
 }
 
-Cluster::Cluster(ClusterOptions options) {
-  const std::vector<std::uint16_t> ports = free_ports(2 * options.nodes);
-  cluster_ports_.assign(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(options.nodes));
-  for (std::size_t i = 0; i < options.nodes; ++i) {
+Cluster::Cluster(ClusterOptions options) : options_(std::move(options)) {
+  const std::size_t count = options_.nodes;
+  const std::vector<std::uint16_t> ports = free_ports(2 * count);
+  cluster_ports_.assign(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) {
     peers_ += cat(i == 0 ? "" : ",", id(i), "@127.0.0.1:", cluster_ports_[i]);
   }
-  for (std::size_t i = 0; i < options.nodes; ++i) {
-    BrokerOptions broker;
-    broker.env = options.env;
-    broker.env["NARAD_NODE_ID"] = id(i);
-    broker.env["NARAD_CLUSTER_ADDR"] = cat("127.0.0.1:", cluster_ports_[i]);
-    broker.env["NARAD_CLUSTER_PEERS"] = peers_;
-    broker.env.try_emplace("NARAD_CLUSTER_SECRET", kSecret);
-    // Forming takes some rounds of it; nothing else is faster than it is for everybody.
-    if (options.testing) broker.env.try_emplace("NARAD_TIMING_JOIN_RETRY", "500ms");
-    broker.addr = cat("127.0.0.1:", ports[options.nodes + i]);
-    broker.testing = options.testing;
-    broker.binary = options.binary;
-    nodes_.push_back(std::make_unique<Broker>(dir_ / id(i), std::move(broker)));
-  }
+  for (std::size_t i = 0; i < count; ++i) make_node(i, ports[count + i], peers_);
+}
+
+void Cluster::make_node(std::size_t i, std::uint16_t http_port, const std::string& peers) {
+  BrokerOptions broker;
+  broker.env = options_.env;
+  broker.env["NARAD_NODE_ID"] = id(i);
+  broker.env["NARAD_CLUSTER_ADDR"] = cat("127.0.0.1:", cluster_ports_[i]);
+  broker.env["NARAD_CLUSTER_PEERS"] = peers;
+  broker.env.try_emplace("NARAD_CLUSTER_SECRET", kSecret);
+  // Forming takes some rounds of it; nothing else is faster than it is for everybody.
+  if (options_.testing) broker.env.try_emplace("NARAD_TIMING_JOIN_RETRY", "500ms");
+  broker.addr = cat("127.0.0.1:", http_port);
+  broker.testing = options_.testing;
+  broker.binary = options_.binary;
+  nodes_.push_back(std::make_unique<Broker>(dir_ / id(i), std::move(broker)));
+}
+
+bool Cluster::add() {
+  const std::size_t i = size();
+  const std::vector<std::uint16_t> ports = free_ports(2);
+  cluster_ports_.push_back(ports[0]);
+  // The others learn from the metadata where it is.
+  make_node(i, ports[1], cat(peers_, ",", id(i), "@127.0.0.1:", ports[0]));
+  node(i).launch();
+  return node(i).await_ready();
 }
 
 bool Cluster::start() {

@@ -33,6 +33,8 @@ class Cluster {
 
   // True once all of them are ready.
   bool start();
+  // One more node, which joins the cluster that runs. True once it is ready.
+  bool add();
   std::string why() const;  // what nodes printed instead of becoming ready
   std::size_t size() const { return nodes_.size(); }
   Broker& node(std::size_t i) { return *nodes_[i]; }
@@ -50,6 +52,9 @@ class Cluster {
   void create_topic(const std::string& name, int partitions);
 
  private:
+  void make_node(std::size_t i, std::uint16_t http_port, const std::string& peers);
+
+  ClusterOptions options_;
   TempDir dir_;
   std::vector<std::uint16_t> cluster_ports_;
   std::string peers_;
