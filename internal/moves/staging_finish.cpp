@@ -1,0 +1,266 @@
+// Staging: a partition made of what was copied, and what becomes of staging that nobody wants.
+#include <algorithm>
+#include <set>
+
+#include "internal/delivery/consumer_state.h"
+#include "internal/moves/cursor_file.h"
+#include "internal/moves/staging.h"
+#include "pkg/base/assert.h"
+#include "pkg/base/checksum.h"
+#include "pkg/base/text.h"
+#include "pkg/seglog/control.h"
+#include "pkg/seglog/file_source.h"
+#include "pkg/seglog/hwm.h"
+#include "pkg/seglog/log.h"
+#include "pkg/seglog/names.h"
+#include "pkg/seglog/scan.h"
+
+namespace narad::moves {
+namespace {
+
+constexpr std::size_t kScanWindow = 256u << 10;
+constexpr std::size_t kHeadBytes = 64u << 10;  // more than the largest control frame
+constexpr std::uint64_t kReceiptSeed = 0;
+
+// As replace_file(), but for the sync of the directory, which the caller makes once for all.
+Result<void> put_file(FileSystem& fs, const std::string& path, ByteView content) {
+  const std::string temporary = path + ".tmp";
+  // A temporary that was left was never renamed: nothing relies on it.
+  if (auto r = fs.remove(temporary); !r && r.error().code() != Errc::not_found) return r.error();
+  {
+    NARAD_TRY(auto file, fs.open(temporary, OpenMode::create_new));
+    NARAD_TRY(write_all(*file, content, 0));
+    NARAD_TRY(file->datasync());
+  }
+  return fs.rename(temporary, path);
+}
+
+Result<std::optional<LogId>> log_of(FileSystem& fs, const std::string& path) {
+  NARAD_TRY(auto file, fs.open(path, OpenMode::read));
+  Bytes head(kHeadBytes);
+  NARAD_TRY(std::size_t n, read_up_to(*file, head, 0));
+  const auto check = seglog::decode_control_frame(ByteView(head).first(n));
+  if (check.status != seglog::HeaderStatus::good) return std::optional<LogId>();
+  return std::optional<LogId>(check.control.log);
+}
+
+// What the headers of one segment say.
+struct Walked {
+  Offset end{0};
+  bool records = false;
+};
+Result<Walked> walk(FileSystem& fs, const std::string& path, Offset base, std::uint64_t bytes,
+                    LogId log) {
+  NARAD_TRY(auto file, fs.open(path, OpenMode::read));
+  seglog::FileSource source(*file, kScanWindow, bytes);
+  seglog::ScanOptions options;
+  options.log = log;
+  options.expected = base;
+  options.bytes = bytes;
+  options.verify_from = seglog::kNoOffset;
+  options.name = path;
+  seglog::SegmentScanner scanner(source, options);
+  Walked out;
+  out.end = base;
+  while (true) {
+    NARAD_TRY(bool more, scanner.next());
+    if (!more) return out;
+    if (scanner.item().kind != seglog::ScanItem::Kind::frame) continue;
+    out.end = scanner.item().to;
+    out.records = out.records || scanner.item().header.records > 0;
+  }
+}
+
+Result<std::string> free_name(FileSystem& fs, const std::string& wanted) {
+  for (int n = 1;; ++n) {
+    std::string name = n == 1 ? wanted : cat(wanted, ".", n);
+    NARAD_TRY(bool taken, exists(fs, name));
+    if (!taken) return name;
+  }
+}
+
+}  // namespace
+
+Result<StagingFound> inspect_staging(FileSystem& fs, const std::string& directory) {
+  StagingFound found;
+  auto names = fs.list(directory);
+  if (!names && names.error().code() == Errc::not_found) return found;
+  if (!names) return names.error();
+  found.present = true;
+  auto file = read_file(fs, join_path(directory, kStagingRecordName), kStagingRecordBytesMax);
+  if (file) {
+    found.record = decode_staging_record(as_chars(file.value()));
+  } else if (file.error().code() != Errc::not_found) {
+    return file.error();
+  }
+  std::vector<std::pair<Offset, std::uint64_t>> segments;
+  for (const std::string& name : names.value()) {
+    const auto base = seglog::parse_log_file_name(name, seglog::kSegmentSuffix);
+    if (!base) continue;
+    NARAD_TRY(FileStat stat, fs.stat(join_path(directory, name)));
+    segments.emplace_back(*base, stat.size);
+    found.bytes += stat.size;
+    if (found.log != LogId(0)) continue;
+    NARAD_TRY(auto log, log_of(fs, join_path(directory, name)));
+    if (log) found.log = *log;
+  }
+  if (segments.empty()) return found;
+  std::sort(segments.begin(), segments.end());
+  found.end = segments.back().first;
+  // Without a control frame nobody can tell what the frames are: that is no proof of their absence.
+  if (found.log == LogId(0)) found.holds_records = found.bytes > 0;
+  if (found.log == LogId(0)) return found;
+  for (auto s = segments.rbegin(); s != segments.rend() && !found.holds_records; ++s) {
+    const std::string path = join_path(directory, seglog::segment_name(s->first));
+    NARAD_TRY(Walked walked, walk(fs, path, s->first, s->second, found.log));
+    found.end = std::max(found.end, walked.end);
+    found.holds_records = walked.records;
+  }
+  return found;
+}
+
+Result<std::string> set_aside_staging(FileSystem& fs, const std::string& directory) {
+  NARAD_TRY(std::string to, free_name(fs, directory + ".quarantine"));
+  NARAD_TRY(fs.rename(directory, to));
+  NARAD_TRY(fs.sync_dir(parent_path(directory)));
+  return to;
+}
+
+Result<void> remove_staging(FileSystem& fs, const std::string& directory) {
+  NARAD_TRY(bool there, exists(fs, directory));
+  if (!there) return ok();
+  // Proof: our REQUIRES.
+  NARAD_TRY(remove_tree(fs, directory));
+  return fs.sync_dir(parent_path(directory));
+}
+
+Result<std::optional<wire::MoveMarker>> read_marker(FileSystem& fs, const std::string& directory) {
+  auto file =
+      read_file(fs, join_path(directory, wire::kMoveMarkerFileName), wire::kMarkerFileBytesMax);
+  if (file) return wire::decode_marker_file(as_chars(file.value()));
+  if (file.error().code() == Errc::not_found || file.error().code() == Errc::too_large) {
+    return std::optional<wire::MoveMarker>();
+  }
+  return file.error();
+}
+
+Result<void> settle_install(FileSystem& fs, const std::string& directory,
+                            const std::string& staged) {
+  NARAD_TRY(fs.sync_dir(parent_path(directory)));
+  return fs.sync_dir(parent_path(staged));
+}
+
+Result<void> tidy_install(FileSystem& fs, const std::string& directory) {
+  // Proof: the flip was applied; the file said how the copy came about, and nothing reads it now.
+  auto removed = fs.remove(join_path(directory, kStagingRecordName));
+  if (!removed && removed.error().code() != Errc::not_found) return removed.error();
+  return ok();
+}
+
+Result<void> Staging::set_ages(UnixMillis now) {
+  for (const wire::ListedSegment& s : newest().listing.segments) {
+    const auto mtime = copied_mtime(s, newest().listing.listed_at, newest().arrived_at, now);
+    if (!mtime) continue;
+    NARAD_TRY(fs_.set_mtime(path(s.base), *mtime));
+  }
+  return ok();
+}
+
+// CUR-2, CUR-5, CUR-6. What an earlier finish() wrote and the source does not ship any more goes: a
+// link without a cursor begins at the oldest record (CUR-9), and a stale one might skip.
+Result<void> Staging::write_cursors(Finished& out) {
+  const Offset hwm = newest().listing.hwm;
+  std::set<std::string> written;
+  for (const wire::Sidecar& sidecar : newest().listing.cursors) {
+    auto cursor = decode_cursor_file(as_bytes(sidecar.bytes), owner_.incarnation);
+    if (!cursor || cursor->child != sidecar.child) {
+      ++out.cursors_dropped;
+      continue;
+    }
+    cursor->next = std::min(cursor->next, hwm);
+    const std::string name = cursor_file_name(sidecar.child);
+    const Bytes file = encode_cursor_file(*cursor, owner_.incarnation);
+    NARAD_TRY(put_file(fs_, join_path(directory_, name), file));
+    written.insert(name);
+  }
+  NARAD_TRY(std::vector<std::string> names, fs_.list(directory_));
+  for (const std::string& name : names) {
+    if (!is_cursor_file_name(name) || written.contains(name)) continue;
+    // Proof: an earlier finish() of this copy made it.
+    NARAD_TRY(fs_.remove(join_path(directory_, name)));
+  }
+  return ok();
+}
+
+Result<void> Staging::write_small_files(const FinishPlan& plan, Finished& out) {
+  const wire::Listing& listing = newest().listing;
+  if (listing.segments.empty()) {
+    // Nothing was ever there; whoever owns a used partition must find its log.
+    seglog::SegmentedLog::OpenOptions options;
+    options.directory = directory_;
+    options.create_if_missing = true;
+    options.fresh_id = plan.fresh_log;
+    NARAD_TRY(auto log, seglog::SegmentedLog::open(fs_, std::move(options)));
+    NARAD_TRY(log->close());
+  } else {
+    // All of it is synced and ends exactly there, as after a clean close.
+    NARAD_TRY(const LogId log, known_log());
+    const Bytes hwm = seglog::encode_hwm_file(1, {listing.hwm, log, true});
+    NARAD_TRY(put_file(fs_, join_path(directory_, std::string(seglog::kHwmName)), hwm));
+  }
+  const CopiedPositions copied = copied_positions(listing, listing.hwm);
+  out.frontier_capped = copied.capped;
+  out.frontier_listed = listing.frontier;
+  const delivery::SnapshotId id{owner_.incarnation.value(), 1};
+  const Bytes snapshot = delivery::encode_snapshot(id, copied.positions);
+  NARAD_TRY(put_file(fs_, join_path(directory_, delivery::kSnapshotFileName), snapshot));
+  return write_cursors(out);
+}
+
+wire::Receipt Staging::receipt(wire::Receipt r) const {
+  const wire::Listing& listing = newest().listing;
+  r.first = listing.segments.empty() ? Offset(0) : listing.segments.front().base;
+  r.end = listing.hwm;
+  r.records = r.end > r.first ? r.end.minus(r.first) : 0;
+  r.bytes = bytes();
+  r.damaged_blocks = damaged_blocks();
+  Bytes all;
+  ByteWriter w(all);
+  for (const auto& [base, segment] : segments_) {
+    for (const std::uint64_t digest : segment.digests) w.u64(digest);
+    if (segment.tail) w.u64(segment.tail->digests().front());
+  }
+  r.digest = xxh3(all, kReceiptSeed);
+  return r;
+}
+
+Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
+  NARAD_ASSERT(reached_source());
+  Finished out;
+  NARAD_TRY(set_ages(plan.now));
+  NARAD_TRY(sync());
+  if (segments_.size() != newest().listing.segments.size()) {
+    return Error(Errc::unavailable, cat(directory_, ": a file had to be dropped; copying goes on"));
+  }
+  NARAD_TRY(write_small_files(plan, out));
+  NARAD_TRY(fs_.sync_dir(directory_));
+
+  wire::MoveMarker& marker = out.marker;
+  marker.move_id = owner_.move_id;
+  marker.epoch = plan.epoch;
+  marker.source = owner_.source;
+  marker.self = plan.self;
+  marker.incarnation = owner_.incarnation;
+  marker.promoted_hwm = newest().listing.hwm;
+  marker.force_promoted = plan.epoch == 0;
+  marker.installed_at = plan.now;
+  marker.durable_at = plan.now;  // everything the copy consists of is on the disk by now
+  marker.links = newest().listing.links;
+  marker.receipt = receipt(plan.receipt);
+  const std::string text = wire::encode_marker_file(marker);
+  NARAD_TRY(replace_file(fs_, join_path(directory_, wire::kMoveMarkerFileName), as_bytes(text)));
+  NARAD_TRY(fs_.sync_dir(parent_path(directory_)));
+  return out;
+}
+
+}  // namespace narad::moves
