@@ -72,6 +72,7 @@ TEST(Moves, OnlyTargets_AreListed) {
   EXPECT_EQ(f.get("/v1/cluster/moves").body, "{\"moves\":[]}\n");
   f.topic("orders");
   metastore::TopicRow row = *f.broker.view()->topics.get("orders");
+  row.assignments[1].used = true;
   row.assignments[1].target_node = "n2";
   row.assignments[1].move_id = RaftIndex(1);
   f.broker.store_row(row);

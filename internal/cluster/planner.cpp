@@ -78,7 +78,9 @@ class Planner {
       return Verdict::at_home;
     }
     const Member* member = state_.members.find(owner);
-    if (member == nullptr || member->status == MemberStatus::dead) return Verdict::dead_owner;
+    const bool dead = member == nullptr || member->status == MemberStatus::dead;
+    const bool bytes = item.row->used;
+    if (dead && (bytes || member == nullptr || !member->draining)) return Verdict::dead_owner;
     homeless_.push_back(std::move(item));  // its owner drains
     return receivers_.empty() ? Verdict::no_receiver : Verdict::waits;
   }
@@ -126,7 +128,7 @@ class Planner {
     const std::string disk = emptiest_disk(*target);
     ++target->count;
     ++target->on_disk[disk];
-    if (in_flight_ + plan_.moves.size() >= limits_.in_flight_max) {
+    if (!take_slot(item)) {
       verdict = Verdict::waits;
       return;
     }
@@ -141,6 +143,14 @@ class Planner {
     move.target_disk = disk;
     move.reason = reason;
     plan_.moves.push_back(std::move(move));
+  }
+
+  bool take_slot(const Item& item) {
+    std::size_t& taken = item.row->used ? in_flight_ : given_;
+    const std::size_t most = item.row->used ? limits_.in_flight_max : limits_.unused_max;
+    if (taken >= most) return false;
+    ++taken;
+    return true;
   }
 
   // The receiver that lacks most; among equals one that does not hold the parent's partition.
@@ -182,7 +192,8 @@ class Planner {
   const PlannerLimits& limits_;
   std::map<std::string, Receiver> receivers_;
   std::vector<Item> homeless_;  // of draining owners
-  std::size_t in_flight_ = 0;
+  std::size_t in_flight_ = 0;   // moves, those of this plan included
+  std::size_t given_ = 0;       // of this plan, never used
   MovePlan plan_;
 };
 

@@ -6,7 +6,8 @@
 // With T movable partitions over R receivers (members that are alive and neither drain nor leave)
 // each receiver's share is floor(T/R) or ceil(T/R); the nodes that hold most keep the larger
 // shares. A partition that is on its way counts where it goes and is left alone; one whose owner is
-// dead does not count at all (moves.md, "Planner and controller"; PLN, DEC).
+// dead does not count at all, unless that owner drains and the partition was never used: there is
+// nothing of it to be copied (moves.md, "Planner and controller"; PLN, DEC).
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace narad::cluster {
 
 struct PlannerLimits {
   std::size_t in_flight_max = 8;  // moves, of the whole cluster
+  // Partitions that were never used and change hands at once: in one plan. They are no moves, and
+  // take no place of one.
+  std::size_t unused_max = 256;
 };
 
 // Why a partition stays, or what is done about it.
@@ -26,7 +30,7 @@ enum class Verdict : std::uint8_t {
   in_flight,    // is moving already
   at_home,      // its owner has no more than its share
   waits,        // would move, but enough others are moving
-  dead_owner,   // nobody can copy it now
+  dead_owner,   // its owner is dead: nobody can copy it now
   no_receiver,  // there is nobody to take it
   unassigned,   // nobody owns it: placement, not a move
 };

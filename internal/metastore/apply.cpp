@@ -378,6 +378,15 @@ CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
   if (auto why = not_a_receiver(*target, c.target_disk); !why.empty()) return in_the_way(p, why);
   Assignment a = *p.now;
   end_freeze(a);
+  if (!a.used) {
+    // Nothing was ever written to it: there is nothing to copy, and an owner that is about to write
+    // the first frame marks it used before, which is refused from this entry on.
+    end_move(a);
+    a.owner_node = c.target_node;
+    a.owner_disk = c.target_disk;
+    a.owned_by_move = RaftIndex(0);
+    return put(state, p, index, std::move(a));
+  }
   a.target_node = c.target_node;
   a.target_disk = c.target_disk;
   a.move_id = index;

@@ -413,17 +413,16 @@ TEST(Member, Leaving_NeedsItsDrainAndNothingToItsName) {
   EXPECT_EQ(m.run(SetDraining{"a", false}).code, ResultCode::conflict);
 }
 
-TEST(Member, ATarget_KeepsItFromLeaving) {
+TEST(Member, DEC_10_ATarget_KeepsItFromLeaving) {
   Machine m;
   m.run(member("a"));
   m.run(creation("orders", 1, 7));
   m.run(member("b"));
+  m.run(MarkUsed{"orders", Incarnation(7), PartitionId(0), "a", "d1"});
+  ASSERT_TRUE(m.run(SetTarget{"orders", Incarnation(7), PartitionId(0), "a", RaftIndex(0), "b",
+                              "d1", "operator"})
+                  .done());
   m.run(SetDraining{"b", true});
-  TopicRow row = *m.state.topics.find("orders");
-  row.assignments[0].target_node = "b";
-  row.assignments[0].target_disk = "d1";
-  row.assignments[0].move_id = RaftIndex(2);
-  m.state.topics.put(std::make_shared<const TopicRow>(row));
   EXPECT_EQ(m.run(Leaving{"b", m.state.members.find("b")->drain_id}).code, ResultCode::conflict);
 }
 
@@ -628,6 +627,8 @@ Command random_move_command(Numbers& r, const State& state, const std::string& n
     return r.below(6) > 0 ? right : RaftIndex(r.below(9));
   };
   const std::string owner = r.below(8) > 0 ? a.owner_node : random_node(r);
+  // Only what was used moves; the rest is given at once.
+  if (!a.used && r.below(3) > 0) return MarkUsed{name, life, p, a.owner_node, a.owner_disk};
   switch (r.below(8)) {
     case 0:
     case 1:

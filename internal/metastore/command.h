@@ -159,7 +159,8 @@ struct DeleteUser {
 
 // The partition is to go to another (node, disk). The index of this entry is the move's id. Owner
 // and the present move (0: none) are as given; the target is another place than the owner's, on a
-// living member that neither drains nor leaves. Replaces a running move, whose freeze it ends.
+// living member that neither drains nor leaves. Replaces a running move, whose freeze it ends. A
+// partition that was never used is given to the target at once: it has no bytes to copy.
 struct SetTarget {
   std::string name;
   Incarnation incarnation{0};

@@ -25,6 +25,7 @@ class Moves : public testing::Test {
     c.max_acked_ahead_per_partition = 100;
     run(c);
     for (const char* id : {"d", "e"}) run(member(id));
+    run(MarkUsed{"orders", kLife, kP, "s", "d1"});
   }
   static RegisterMember member(std::string id) {
     return {id, id + ":7942", id + ":7943", "boot", {"d1", "d2"}, UnixMillis(1000)};
@@ -232,6 +233,68 @@ TEST_F(Moves, ABT_2_TGT_7_ClearTargetEndsOnlyTheMoveThatWasRead) {
   EXPECT_EQ(row().freeze_epoch, 2u);  // so that the source opens again
   EXPECT_EQ(run(ClearTarget{"orders", kLife, kP, "e", RaftIndex(0), ""}).code,
             ResultCode::conflict);
+}
+
+// As it was before its first frame.
+class Unused : public Moves {
+ protected:
+  Unused() {
+    run(DeleteTopic{"orders", kLife});
+    CreateTopic c;
+    c.name = "orders";
+    c.incarnation = kLater;
+    c.partitions = 3;  // one on each member
+    c.visibility_timeout_ms = 30'000;
+    c.max_in_flight_per_partition = 100;
+    c.max_acked_ahead_per_partition = 100;
+    run(c);
+  }
+  CommandResult give(std::string to) {
+    return run(SetTarget{"orders", kLater, kP, row().owner_node, row().move_id, std::move(to), "d2",
+                         "draining"});
+  }
+  static constexpr Incarnation kLater{9};
+};
+
+TEST_F(Unused, G57_SetTarget_GivesItToTheTargetAtOnce) {
+  const std::string owner = row().owner_node;
+  const std::string disk = row().owner_disk;
+  const std::string to = owner == "d" ? "e" : "d";
+  const auto given = give(to);
+  ASSERT_TRUE(given.done());
+  EXPECT_EQ(std::get<AssignmentRow>(given.row).assignment, row());
+  EXPECT_EQ(row().owner_node, to);
+  EXPECT_EQ(row().owner_disk, "d2");
+  EXPECT_TRUE(row().target_node.empty());
+  EXPECT_EQ(row().move_id, RaftIndex(0));
+  EXPECT_EQ(row().owned_by_move, RaftIndex(0));
+  EXPECT_EQ(row().changed_at, state.applied);
+  EXPECT_EQ(state.versions.assignments, state.applied);
+  // The first use that the old owner was about to make is refused, and it learns who has it.
+  const auto late = run(MarkUsed{"orders", kLater, kP, owner, disk});
+  EXPECT_EQ(late.code, ResultCode::conflict);
+  EXPECT_EQ(std::get<AssignmentRow>(late.row).assignment.owner_node, to);
+  EXPECT_FALSE(row().used);
+  ASSERT_TRUE(run(MarkUsed{"orders", kLater, kP, to, "d2"}).done());
+}
+
+TEST_F(Unused, G57_UsedFirst_TheMoveIsARealOne) {
+  const std::string owner = row().owner_node;
+  ASSERT_TRUE(run(MarkUsed{"orders", kLater, kP, owner, row().owner_disk}).done());
+  ASSERT_TRUE(give(owner == "d" ? "e" : "d").done());
+  EXPECT_EQ(row().owner_node, owner);
+  EXPECT_EQ(row().move_id, state.applied);
+}
+
+TEST_F(Unused, G57_RulesOfTargets_HoldForItToo) {
+  const std::string owner = row().owner_node;
+  const std::string to = owner == "d" ? "e" : "d";
+  run(SetDraining{to, true});
+  EXPECT_EQ(give(to).code, ResultCode::conflict);
+  EXPECT_EQ(give("nobody").code, ResultCode::not_found);
+  EXPECT_EQ(run(SetTarget{"orders", kLater, kP, to, RaftIndex(0), owner, "d1", ""}).code,
+            ResultCode::conflict);
+  EXPECT_EQ(row().owner_node, owner);
 }
 
 TEST_F(Moves, RecreatedTopic_KnowsNothingOfAMove) {

@@ -113,6 +113,7 @@ void check_topic(const State& state, const TopicRow& row) {
     NARAD_ASSERT(a.target_node.empty() == (a.move_id.value() == 0), t.name);
     if (a.freeze_armed) NARAD_ASSERT(!a.target_node.empty(), t.name);
     if (!a.target_node.empty()) {
+      NARAD_ASSERT(a.used, t.name);  // what was never used is given at once
       NARAD_ASSERT(a.target_node != a.owner_node || a.target_disk != a.owner_disk, t.name);
     }
     if (a.move_id.value() > 0) NARAD_ASSERT(a.move_id != a.owned_by_move, t.name);
