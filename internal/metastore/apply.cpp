@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "internal/metastore/move_history.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
 
@@ -178,6 +179,7 @@ CommandResult run(State& state, RaftIndex index, const DeleteTopic& c) {
   if (old == nullptr) return topic_not_found();
   if (old->topic.incarnation != c.incarnation) return other_incarnation(old->topic);
   Topic topic = old->topic;
+  end_move_records(state, *old, index);
   if (!old->schemas.empty()) state.versions.schemas = index;
   state.versions.topics = index;
   state.versions.assignments = index;
@@ -377,6 +379,8 @@ CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
   if (target == nullptr) return member_not_found(c.target_node);
   if (auto why = not_a_receiver(*target, c.target_disk); !why.empty()) return in_the_way(p, why);
   Assignment a = *p.now;
+  begin_move_record(state, a,
+                    {index, c.name, c.partition, c.target_node, c.target_disk, c.reason, c.now});
   end_freeze(a);
   if (!a.used) {
     // Nothing was ever written to it: there is nothing to copy, and an owner that is about to write
@@ -430,6 +434,7 @@ CommandResult run(State& state, RaftIndex index, const CompleteMove& c) {
     return in_the_way(p, cat("its target ", p.now->target_node, " is no member any more"));
   }
   Assignment a = *p.now;
+  end_move_record(state, a.move_id, {index, MoveOutcome::moved, c.now, {}, c.receipt});
   flip(a);
   return put(state, p, index, std::move(a));
 }
@@ -450,6 +455,7 @@ CommandResult run(State& state, RaftIndex index, const ForcePromote& c) {
     return in_the_way(p, cat("source ", c.source_node, " is not dead under entry ", c.dead_mark));
   }
   Assignment a = *p.now;
+  end_move_record(state, a.move_id, {index, MoveOutcome::promoted, c.now, c.reason, c.receipt});
   ++a.freeze_epoch;
   flip(a);
   return put(state, p, index, std::move(a));
@@ -463,6 +469,7 @@ CommandResult run(State& state, RaftIndex index, const ClearTarget& c) {
     return in_the_way(p, move_now(*p.now));
   }
   Assignment a = *p.now;
+  end_move_record(state, a.move_id, {index, MoveOutcome::cleared, c.now, c.reason, {}});
   end_freeze(a);
   end_move(a);
   return put(state, p, index, std::move(a));

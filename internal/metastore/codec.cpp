@@ -6,6 +6,9 @@ namespace narad::metastore {
 namespace {
 
 inline constexpr std::array kRoles{TopicRole::standalone, TopicRole::parent, TopicRole::child};
+inline constexpr std::array kOutcomes{
+    MoveOutcome::running, MoveOutcome::moved,    MoveOutcome::promoted,     MoveOutcome::given,
+    MoveOutcome::cleared, MoveOutcome::replaced, MoveOutcome::topic_deleted};
 inline constexpr std::array kStatuses{MemberStatus::alive, MemberStatus::dead};
 
 // The flat form of State's summary.
@@ -93,6 +96,25 @@ void describe(C& d, F& f) {
   f("deleted_at", d.deleted_at);
 }
 
+template <Described<MoveRecord> C, class F>
+void describe(C& m, F& f) {
+  f("move_id", m.move_id);
+  f("topic", m.topic);
+  f.hex("incarnation", m.incarnation);
+  f("partition", m.partition);
+  f("from_node", m.from_node);
+  f("from_disk", m.from_disk);
+  f("to_node", m.to_node);
+  f("to_disk", m.to_disk);
+  f("reason", m.reason);
+  f.choice("outcome", m.outcome, kOutcomes);
+  f("why", m.why);
+  f("ended_at", m.ended_at);
+  f("started_ms", m.started);
+  f("ended_ms", m.ended);
+  f("receipt", m.receipt);
+}
+
 template <Described<Tombstone> C, class F>
 void describe(C& t, F& f) {
   f("id", t.id);
@@ -148,6 +170,7 @@ std::string encode_schema(const SchemaVersion& schema) { return encode(schema); 
 std::string encode_member(const Member& member) { return encode(member); }
 std::string encode_tombstone(const Tombstone& tombstone) { return encode(tombstone); }
 std::string encode_deleted_topic(const DeletedTopic& deleted) { return encode(deleted); }
+std::string encode_move(const MoveRecord& move) { return encode(move); }
 std::string encode_user(const User& user) { return encode(user); }
 
 Result<void> decode_summary(std::string_view text, State& out) {
@@ -171,6 +194,12 @@ Result<Member> decode_member(std::string_view text) { return decode<Member>("mem
 Result<Tombstone> decode_tombstone(std::string_view text) {
   return decode<Tombstone>("tombstone", text);
 }
+Result<MoveRecord> decode_move(std::string_view text) {
+  NARAD_TRY(auto move, decode<MoveRecord>("move", text));
+  move.id = move_key(move.move_id);
+  return move;
+}
+
 Result<DeletedTopic> decode_deleted_topic(std::string_view text) {
   NARAD_TRY(auto deleted, decode<DeletedTopic>("deleted topic", text));
   if (!parse_deleted_id(deleted.id)) {

@@ -17,6 +17,7 @@ std::string encode_schema(const SchemaVersion& schema);
 std::string encode_member(const Member& member);
 std::string encode_tombstone(const Tombstone& tombstone);
 std::string encode_deleted_topic(const DeletedTopic& deleted);
+std::string encode_move(const MoveRecord& move);
 std::string encode_user(const User& user);
 
 struct DecodedTopic {
@@ -29,6 +30,7 @@ Result<SchemaVersion> decode_schema(std::string_view text);
 Result<Member> decode_member(std::string_view text);
 Result<Tombstone> decode_tombstone(std::string_view text);
 Result<DeletedTopic> decode_deleted_topic(std::string_view text);
+Result<MoveRecord> decode_move(std::string_view text);
 Result<User> decode_user(std::string_view text);
 
 }  // namespace narad::metastore

@@ -76,6 +76,7 @@ void describe(C& c, F& f) {
   f("target_node", c.target_node);
   f("target_disk", c.target_disk);
   f("reason", c.reason);
+  f.later("now_ms", c.now);
 }
 
 template <Described<ArmFreeze> C, class F>
@@ -98,6 +99,8 @@ void describe(C& c, F& f) {
   f("source_node", c.source_node);
   f("move_id", c.move_id);
   f.hex("epoch", c.epoch);
+  f.later("now_ms", c.now);
+  f.later("receipt", c.receipt);
 }
 
 template <Described<ForcePromote> C, class F>
@@ -107,6 +110,8 @@ void describe(C& c, F& f) {
   f("move_id", c.move_id);
   f("dead_mark", c.dead_mark);
   f("reason", c.reason);
+  f.later("now_ms", c.now);
+  f.later("receipt", c.receipt);
 }
 
 template <Described<ClearTarget> C, class F>
@@ -115,6 +120,7 @@ void describe(C& c, F& f) {
   f("target_node", c.target_node);
   f("move_id", c.move_id);
   f("reason", c.reason);
+  f.later("now_ms", c.now);
 }
 
 template <Described<FoundCluster> C, class F>

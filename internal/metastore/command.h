@@ -170,6 +170,7 @@ struct SetTarget {
   std::string target_node;
   std::string target_disk;
   std::string reason;  // joined, draining, operator, plan, disk
+  UnixMillis now{0};   // by the proposer's clock, for the history
 };
 
 // By the source, before it freezes anything: increments the freeze epoch and marks it armed.
@@ -200,6 +201,8 @@ struct CompleteMove {
   std::string source_node;
   RaftIndex move_id{0};
   std::uint64_t epoch = 0;
+  UnixMillis now{0};
+  std::string receipt = {};  // JSON, for the history
 };
 
 // The flip without the source, which is dead: its member record is still dead under that mark (0:
@@ -212,6 +215,8 @@ struct ForcePromote {
   RaftIndex move_id{0};
   RaftIndex dead_mark{0};
   std::string reason;
+  UnixMillis now{0};
+  std::string receipt = {};
 };
 
 // Ends a move without a flip: aborted by an operator, or its target is gone. Target and move are as
@@ -223,6 +228,7 @@ struct ClearTarget {
   std::string target_node;
   RaftIndex move_id{0};
   std::string reason;
+  UnixMillis now{0};
 };
 
 // Anything this build cannot apply.

@@ -57,6 +57,10 @@ class FieldWriter {
     if (value.value() != 0) writer_.member(name, value);
     return *this;
   }
+  FieldWriter& later(std::string_view name, const std::string& value) {
+    if (!value.empty()) writer_.member(name, value);
+    return *this;
+  }
   // 16 hex digits.
   FieldWriter& hex(std::string_view name, std::uint64_t value) {
     writer_.member(name, to_hex16(value));
@@ -118,6 +122,11 @@ class FieldReader {
     Rep plain = 0;
     decoder_.field(name, plain);
     value = StrongNumber<Tag, Rep>(plain);
+    return *this;
+  }
+  FieldReader& later(std::string_view name, std::string& value) {
+    value.clear();
+    decoder_.field(name, value);
     return *this;
   }
   FieldReader& hex(std::string_view name, std::uint64_t& value) {

@@ -20,6 +20,7 @@ enum class Table : std::uint8_t {
   tombstone = 6,
   deleted = 7,
   user = 8,
+  move = 9,
   end = 255,
 };
 
@@ -60,6 +61,7 @@ Result<void> write_snapshot(const State& state, const std::function<Result<void>
   state.tombstones.for_each([&](const auto& t) { add(Table::tombstone, encode_tombstone(*t)); });
   state.deleted.for_each([&](const auto& d) { add(Table::deleted, encode_deleted_topic(*d)); });
   state.users.for_each([&](const UserPtr& u) { add(Table::user, encode_user(*u)); });
+  state.moves.for_each([&](const auto& m) { add(Table::move, encode_move(*m)); });
   Bytes count;
   ByteWriter(count).u64(rows);
   put(Table::end, count);
@@ -128,6 +130,11 @@ Result<void> SnapshotReader::row(std::uint8_t table, std::string_view doc) {
     case Table::user: {
       NARAD_TRY(auto user, decode_user(doc));
       state_.users.put(std::make_shared<const User>(std::move(user)));
+      return ok();
+    }
+    case Table::move: {
+      NARAD_TRY(auto move, decode_move(doc));
+      state_.moves.put(std::make_shared<const MoveRecord>(std::move(move)));
       return ok();
     }
     case Table::end:

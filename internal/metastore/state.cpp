@@ -62,6 +62,31 @@ bool State::needs_home(const Assignment& a) const {
          std::find(owner->disks.begin(), owner->disks.end(), a.owner_disk) == owner->disks.end();
 }
 
+std::string_view to_string(MoveOutcome outcome) {
+  switch (outcome) {
+    case MoveOutcome::running:
+      return "running";
+    case MoveOutcome::moved:
+      return "moved";
+    case MoveOutcome::promoted:
+      return "promoted";
+    case MoveOutcome::given:
+      return "given";
+    case MoveOutcome::cleared:
+      return "cleared";
+    case MoveOutcome::replaced:
+      return "replaced";
+    case MoveOutcome::topic_deleted:
+      return "topic_deleted";
+  }
+  return "?";
+}
+
+std::string move_key(RaftIndex move_id) {
+  std::string digits = to_string(move_id);
+  return std::string(20 - digits.size(), '0') + digits;
+}
+
 bool State::was_deleted(std::string_view topic, Incarnation incarnation) const {
   return deleted.contains(deleted_id(topic, incarnation));
 }
@@ -80,6 +105,7 @@ std::uint64_t digest(const State& state) {
   state.tombstones.for_each([&](const auto& t) { add(encode_tombstone(*t)); });
   state.deleted.for_each([&](const auto& d) { add(encode_deleted_topic(*d)); });
   state.users.for_each([&](const UserPtr& u) { add(encode_user(*u)); });
+  state.moves.for_each([&](const auto& m) { add(encode_move(*m)); });
   return sum;
 }
 
@@ -138,6 +164,17 @@ void check_member(const State& state, const Member& m) {
   NARAD_ASSERT(!state.tombstones.contains(m.id), m.id);
 }
 
+void check_move(const State& state, const MoveRecord& m) {
+  NARAD_ASSERT(m.id == move_key(m.move_id), m.id);
+  NARAD_ASSERT(m.move_id <= state.applied && m.ended_at <= state.applied, m.id);
+  const bool running = m.outcome == MoveOutcome::running;
+  NARAD_ASSERT(running == (m.ended_at == RaftIndex(0)), m.id);
+  const Assignment* row = state.assignment(m.topic, m.partition);
+  const bool moving =
+      row != nullptr && row->incarnation == m.incarnation && row->move_id == m.move_id;
+  NARAD_ASSERT(running == moving, m.id);
+}
+
 void check_user(const State& state, const User& u) {
   NARAD_ASSERT(validate_username(u.username).has_value(), u.username);
   NARAD_ASSERT(is_password_hash(u.password_hash), u.username);
@@ -155,6 +192,9 @@ void check_invariants(const State& state) {
   state.deleted.check_invariants();
   NARAD_ASSERT(state.deleted.size() <= kDeletedTopicsKept);
   state.users.check_invariants();
+  state.moves.check_invariants();
+  NARAD_ASSERT(state.moves.size() <= kMovesKept);
+  state.moves.for_each([&](const auto& m) { check_move(state, *m); });
   for (RaftIndex version :
        {state.versions.topics, state.versions.schemas, state.versions.assignments,
         state.versions.members, state.versions.users}) {

@@ -80,6 +80,44 @@ struct DeletedTopic {
 std::string deleted_id(std::string_view topic, Incarnation incarnation);  // orders@16 hex digits
 std::optional<std::pair<std::string, Incarnation>> parse_deleted_id(std::string_view id);
 
+// What became of a move.
+enum class MoveOutcome : std::uint8_t {
+  running,
+  moved,          // the target took over under the owner's freeze
+  promoted,       // without the owner, which was dead
+  given,          // the partition was never used: there was nothing to copy
+  cleared,        // its target was taken back; `why` says for what reason
+  replaced,       // by a later move of the partition
+  topic_deleted,  // with its topic
+};
+std::string_view to_string(MoveOutcome outcome);
+
+// The history of a move: what an operator asks for later. Nothing is decided by it.
+struct MoveRecord {
+  std::string id;  // move_key()
+  RaftIndex move_id{0};
+  std::string topic;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  std::string from_node;
+  std::string from_disk;
+  std::string to_node;
+  std::string to_disk;
+  std::string reason;  // as SetTarget gave it
+  MoveOutcome outcome = MoveOutcome::running;
+  std::string why;        // of a promotion or a clearing, as its proposer gave it
+  RaftIndex ended_at{0};  // entry; 0: running
+  UnixMillis started{0};  // by the proposer's clock; 0: an older release
+  UnixMillis ended{0};
+  std::string receipt;  // JSON, as the destination gave it
+  std::string_view key() const { return id; }
+  friend bool operator==(const MoveRecord&, const MoveRecord&) = default;
+};
+std::string move_key(RaftIndex move_id);  // in the order of the log
+
+inline constexpr std::size_t kMovesKept = 10'000;
+inline constexpr std::size_t kReceiptBytesMax = 4096;
+
 // The latest ones are kept. Data of a topic that was deleted before them, on a node that was away
 // all that time, stays until somebody removes it.
 inline constexpr std::size_t kDeletedTopicsKept = 65'536;
@@ -105,6 +143,7 @@ struct State {
   RowMap<Member> members;
   RowMap<Tombstone> tombstones;
   RowMap<DeletedTopic> deleted;
+  RowMap<MoveRecord> moves;  // the latest ones, running and ended
   RowMap<User> users;
 
   // The first partition, in order of topics, that names the member as owner or target; nothing if

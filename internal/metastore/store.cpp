@@ -34,13 +34,14 @@ constexpr const char* kLaterTables = R"(
   CREATE TABLE IF NOT EXISTS deleted_topic(id TEXT PRIMARY KEY, doc TEXT NOT NULL)
       WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS user(name TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS move(id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;
 )";
 
 // Every statement of a commit, prepared once.
 struct Statements {
   sqlite::Statement summary, topic, assignment, schema, member, tombstone;
   sqlite::Statement drop_topic, drop_assignments, drop_schemas, drop_member, drop_tombstone;
-  sqlite::Statement deleted, drop_deleted, user, drop_user;
+  sqlite::Statement deleted, drop_deleted, user, drop_user, move, drop_move;
 
   static Result<Statements> prepare(sqlite::Database& db) {
     NARAD_TRY(auto summary, db.prepare("INSERT OR REPLACE INTO summary VALUES(1, ?1)"));
@@ -58,6 +59,8 @@ struct Statements {
     NARAD_TRY(auto drop_user, db.prepare("DELETE FROM user WHERE name = ?1"));
     NARAD_TRY(auto deleted, db.prepare("INSERT OR REPLACE INTO deleted_topic VALUES(?1, ?2)"));
     NARAD_TRY(auto drop_deleted, db.prepare("DELETE FROM deleted_topic WHERE id = ?1"));
+    NARAD_TRY(auto move, db.prepare("INSERT OR REPLACE INTO move VALUES(?1, ?2)"));
+    NARAD_TRY(auto drop_move, db.prepare("DELETE FROM move WHERE id = ?1"));
     return Statements{std::move(summary),        std::move(topic),
                       std::move(assignment),     std::move(schema),
                       std::move(member),         std::move(tombstone),
@@ -65,7 +68,8 @@ struct Statements {
                       std::move(drop_schemas),   std::move(drop_member),
                       std::move(drop_tombstone), std::move(deleted),
                       std::move(drop_deleted),   std::move(user),
-                      std::move(drop_user)};
+                      std::move(drop_user),      std::move(move),
+                      std::move(drop_move)};
   }
 };
 
@@ -192,12 +196,26 @@ Result<void> load_users(sqlite::Database& db, State& state) {
   }
 }
 
+Result<void> load_moves(sqlite::Database& db, State& state) {
+  NARAD_TRY(auto moves, db.prepare("SELECT id, doc FROM move ORDER BY id"));
+  for (;;) {
+    NARAD_TRY(bool more, moves.step());
+    if (!more) return ok();
+    NARAD_TRY(auto move, decode_move(moves.text(1)));
+    if (move.id != moves.text(0)) {
+      return inconsistent(cat("move ", moves.text(0), " holds the row of ", move.id));
+    }
+    state.moves.put(std::make_shared<const MoveRecord>(std::move(move)));
+  }
+}
+
 Result<State> load(sqlite::Database& db, std::int64_t version) {
   State state;
   NARAD_TRY(load_summary(db, state));
   NARAD_TRY(load_topics(db, state));
   NARAD_TRY(load_members(db, state));
   NARAD_TRY(load_users(db, state));
+  NARAD_TRY(load_moves(db, state));
   if (version != kFormatWithLog) return state;
   NARAD_TRY(auto last, db.query_int64("SELECT coalesce(max(idx), 0) FROM log"));
   if (static_cast<std::uint64_t>(last) != state.applied.value()) {
@@ -265,6 +283,10 @@ Result<void> write_difference(Statements& sql, const State& before, const State&
     if (failure) return;
     note(b != nullptr ? sql.user.run(b->username, encode_user(*b))
                       : sql.drop_user.run(a->username));
+  });
+  before.moves.diff(after.moves, [&](const MoveRecord* a, const MoveRecord* b) {
+    if (failure) return;
+    note(b != nullptr ? sql.move.run(b->id, encode_move(*b)) : sql.drop_move.run(a->id));
   });
   if (failure) return *failure;
   return sql.summary.run(encode_summary(after));
