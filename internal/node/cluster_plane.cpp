@@ -48,6 +48,8 @@ peer::ServerOptions server_options(const Config& config) {
   return options;
 }
 
+constexpr Nanos kSilenceRound = std::chrono::seconds(3);
+
 Task<http::Response> serve_proposal(metastore::Metastore* metastore, http::Request request) {
   // The caller waits no longer than its own deadline, which the server watches.
   constexpr Nanos kDeadline = std::chrono::seconds(30);
@@ -165,6 +167,24 @@ Task<Result<std::string>> ClusterPlane::forward(std::string leader, std::string 
   // The plane itself refused it, or its deadline passed in the handler.
   const Errc code = response.status >= 500 ? Errc::unknown_outcome : Errc::unavailable;
   co_return Error(code, cat("the leader's node answered ", response.status, ": ", response.body));
+}
+
+Task<Result<wire::SilenceAnswer>> ClusterPlane::silence(std::string node) {
+  const auto elsewhere = [this] {
+    return Error(Errc::not_leader,
+                 cat("this node does not lead the cluster; ", metastore_->leader().node, " may"));
+  };
+  const cluster::RaftView before = consensus_->raft();
+  if (!before.leads) co_return elsewhere();
+  NARAD_CO_TRY(co_await metastore_->barrier(kSilenceRound));
+  const cluster::RaftView after = consensus_->raft();
+  if (!after.leads || after.term != before.term) co_return elsewhere();
+  const auto silent =
+      std::chrono::duration_cast<std::chrono::milliseconds>(membership_->silence(node));
+  wire::SilenceAnswer answer;
+  answer.silent_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(0, silent.count()));
+  answer.term = after.term;
+  co_return answer;
 }
 
 api::ClusterInfo ClusterPlane::cluster_info() const {

@@ -26,6 +26,7 @@
 #include "internal/peer/raft_lane.h"
 #include "internal/peer/server.h"
 #include "internal/raftnode/transport.h"
+#include "internal/wire/move_messages.h"
 #include "pkg/config/config.h"
 
 namespace narad::node {
@@ -63,6 +64,12 @@ class ClusterPlane final : public raftnode::Transport,
 
   std::vector<std::string> why_not_ready() const { return membership_->why_not_ready(); }
   cluster::Membership& membership() { return *membership_; }
+  // How long this node, as the leader, has not heard of `node` (moves: force-promote). Answered
+  // only behind a round of the majority, so a leader that was replaced says not_leader. unavailable
+  // if there was no such round in time.
+  Task<Result<wire::SilenceAnswer>> silence(std::string node);
+  // Calls of parts that are composed elsewhere; valid up to stop().
+  peer::Caller& caller() { return peers_; }
   // Who leads and who votes, by the newest configuration.
   api::ClusterInfo cluster_info() const;
   std::vector<Endpoint> endpoints() const { return server_.local(); }
