@@ -385,10 +385,11 @@ CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
   if (!a.used) {
     // Nothing was ever written to it: there is nothing to copy, and an owner that is about to write
     // the first frame marks it used before, which is refused from this entry on.
-    end_move(a);
-    a.owner_node = c.target_node;
-    a.owner_disk = c.target_disk;
-    a.owned_by_move = RaftIndex(0);
+    end_move_record(state, index, {index, MoveOutcome::given, c.now, {}, {}});
+    a.target_node = c.target_node;
+    a.target_disk = c.target_disk;
+    a.move_id = index;
+    flip(a);  // an ownership of its own, which never comes again
     return put(state, p, index, std::move(a));
   }
   a.target_node = c.target_node;

@@ -267,7 +267,8 @@ TEST_F(Unused, G57_SetTarget_GivesItToTheTargetAtOnce) {
   EXPECT_EQ(row().owner_disk, "d2");
   EXPECT_TRUE(row().target_node.empty());
   EXPECT_EQ(row().move_id, RaftIndex(0));
-  EXPECT_EQ(row().owned_by_move, RaftIndex(0));
+  EXPECT_EQ(row().owned_by_move, state.applied) << "an ownership that never comes again";
+  EXPECT_EQ(state.moves.find(move_key(state.applied))->outcome, MoveOutcome::given);
   EXPECT_EQ(row().changed_at, state.applied);
   EXPECT_EQ(state.versions.assignments, state.applied);
   // The first use that the old owner was about to make is refused, and it learns who has it.
