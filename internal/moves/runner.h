@@ -10,26 +10,10 @@
 
 #include "internal/metastore/metastore.h"
 #include "internal/moves/calls.h"
+#include "internal/moves/mover.h"
 #include "pkg/async/task_group.h"
 
 namespace narad::moves {
-
-struct RunnerTiming {
-  Nanos tick = std::chrono::seconds(1);
-  Nanos full_pass = std::chrono::seconds(30);
-  Nanos retry = std::chrono::seconds(2);  // with jitter
-  Nanos between_passes = std::chrono::milliseconds(50);
-  Nanos freeze_ttl = std::chrono::seconds(30);  // re-armed every quarter
-  Nanos force_promote_after = std::chrono::minutes(2);
-  Nanos propose_again_for = std::chrono::minutes(2);
-  Nanos quiet_before_undo = std::chrono::seconds(15);
-  Nanos hung_after = std::chrono::seconds(30);  // a freeze is let go when nothing advances
-  Nanos barrier_deadline = std::chrono::seconds(5);
-  std::uint64_t lag_bytes = 4u << 20;
-  std::uint32_t passes_max = 20;
-  std::uint32_t passes_without_progress_max = 3;
-  std::uint64_t bytes_per_second = 0;  // 0: as fast as it goes
-};
 
 // Where a copy may be put on this node.
 struct MoveDisk {
