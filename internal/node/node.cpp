@@ -8,6 +8,7 @@
 #include "internal/node/broker.h"
 #include "internal/node/cluster_plane.h"
 #include "internal/node/node_metrics.h"
+#include "internal/node/quarantine.h"
 #include "internal/node/trusted_clock.h"
 #include "internal/security/security.h"
 #include "pkg/async/task_group.h"
@@ -60,6 +61,7 @@ struct Node::Impl {
   Task<void> retention_loop();
   Task<void> idle_loop();
   Task<void> metrics_loop();
+  Task<void> quarantine_loop();
 
   api::Readiness readiness() const;
 
@@ -75,7 +77,6 @@ struct Node::Impl {
   bool shutting_down = false;
   bool stopped = false;
   Event stop_ended;
-  std::uint64_t quarantined = 0;
   std::vector<FoundDirectory> directories;  // of topics, not yet swept
 
   std::unique_ptr<DataDir> data;
@@ -122,6 +123,7 @@ constexpr Nanos kSweepRetry = std::chrono::seconds(1);
 constexpr Nanos kPeerGrace = std::chrono::seconds(2);  // for requests of other nodes
 constexpr Nanos kReadyAnyway = std::chrono::seconds(60);
 constexpr Nanos kLookAtMembership = std::chrono::seconds(1);
+constexpr Nanos kQuarantineLook = std::chrono::minutes(1);
 
 // Whoever makes a node with certificates in its settings has to give it doors with TLS: without,
 // passwords would cross the network readable while the operator believes otherwise.
@@ -436,6 +438,7 @@ void Node::Impl::start_loops() {
   tasks.spawn("retention", retention_loop());
   tasks.spawn("idle partitions", idle_loop());
   tasks.spawn("metrics", metrics_loop());
+  tasks.spawn("quarantine", quarantine_loop());
 }
 
 // Ready once this node belongs to the cluster and has seen what the others know.
@@ -473,7 +476,7 @@ Task<void> Node::Impl::serve_anyway() {
 Task<Result<void>> Node::Impl::find_directories() {
   struct Found {
     std::vector<FoundDirectory> topics;
-    std::uint64_t quarantined = 0;
+    std::vector<QuarantinedCopy> quarantined;
   };
   auto job = [&fs = env.fs, disks = data->disks()]() -> Result<Found> {
     Found found;
@@ -482,14 +485,18 @@ Task<Result<void>> Node::Impl::find_directories() {
       NARAD_TRY(finish_deletes(fs, disk));
       NARAD_TRY(auto topics, list_topic_directories(fs, disk));
       for (std::string& topic : topics) found.topics.push_back({disk, std::move(topic)});
-      NARAD_TRY(auto copies, fs.list(join_path(disk.path, ".quarantine")));
-      found.quarantined += copies.size();
     }
+    NARAD_TRY(found.quarantined, find_quarantined(fs, disks));
     return found;
   };
   NARAD_CO_TRY(auto found, co_await blocking(env, "directory search", std::move(job)));
   directories = std::move(found.topics);
-  quarantined = found.quarantined;
+  for (const QuarantinedCopy& copy : found.quarantined) {
+    NARAD_LOG_ERROR(env.log,
+                    "a copy is in quarantine: Narad never removes it. See whether its records are "
+                    "wanted, bring them back, then remove it",
+                    {"path", copy.path}, {"bytes", copy.bytes});
+  }
   co_return ok();
 }
 
@@ -508,12 +515,7 @@ Task<Result<void>> Node::Impl::sweep_directories() {
     directories.pop_back();
     const std::string aside = std::move(swept.value());
     if (aside.empty()) continue;
-    ++quarantined;
     NARAD_LOG_WARN(env.log, "topic directory unknown to the metastore set aside", {"path", aside});
-  }
-  if (quarantined > 0) {
-    NARAD_LOG_WARN(env.log, "copies are in quarantine; they are never removed by themselves",
-                   {"copies", quarantined});
   }
   co_return ok();
 }
@@ -627,13 +629,28 @@ Task<void> Node::Impl::metrics_loop() {
   NodeMetrics publisher(registry);
   for (;;) {
     publisher.publish(*metastore->view(), *partitions, *ingress, *dispatcher, clock.trusted(),
-                      quarantined, env.clock.wall_millis());
+                      env.clock.wall_millis());
     auto space = [&fs = env.fs, root = data->root()] { return fs.space(root); };
     if (auto available = co_await blocking(env, "disk space", std::move(space)); available) {
       registry.gauge("narad_data_dir_available_bytes")
           .set(static_cast<double>(available.value().available));
     }
     co_await sleep_for(env, std::chrono::seconds(5));
+  }
+}
+
+// Counts what is set aside: by this process, an earlier one, or an operator who takes it away.
+Task<void> Node::Impl::quarantine_loop() {
+  for (;;) {
+    auto find = [&fs = env.fs, disks = data->disks()] { return find_quarantined(fs, disks); };
+    auto found = co_await blocking(env, "quarantine", std::move(find));
+    if (found) {
+      std::uint64_t bytes = 0;
+      for (const QuarantinedCopy& copy : found.value()) bytes += copy.bytes;
+      registry.gauge("narad_quarantined_copies").set(static_cast<double>(found.value().size()));
+      registry.gauge("narad_quarantined_bytes").set(static_cast<double>(bytes));
+    }
+    co_await sleep_for(env, kQuarantineLook);
   }
 }
 

@@ -43,7 +43,7 @@ void NodeMetrics::publish_partition(const OpenPartition& p, UnixMillis now) {
 
 void NodeMetrics::publish(const metastore::State& state, const Partitions& partitions,
                           const ingress::Ingress& ingress, const dispatch::Dispatcher& dispatcher,
-                          bool clock_trusted, std::uint64_t quarantined, UnixMillis now) {
+                          bool clock_trusted, UnixMillis now) {
   for (auto it = topics_.begin(); it != topics_.end();) {
     if (state.topics.contains(*it)) {
       ++it;
@@ -77,7 +77,6 @@ void NodeMetrics::publish(const metastore::State& state, const Partitions& parti
   registry_.gauge("narad_topics_total").set(d(state.topics.size()));
   registry_.gauge("narad_partitions_total").set(d(open.size()));
   registry_.gauge("narad_partitions_latched").set(d(latched));
-  registry_.gauge("narad_quarantined_copies").set(d(quarantined));
   registry_.gauge("narad_clock_trusted").set(clock_trusted ? 1 : 0);
   const auto wal = ingress.stats();
   registry_.gauge("narad_ingress_backlog_bytes").set(d(wal.backlog_bytes));

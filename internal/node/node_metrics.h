@@ -17,7 +17,7 @@ class NodeMetrics {
   explicit NodeMetrics(metrics::Registry& registry) : registry_(registry) {}
   void publish(const metastore::State& state, const Partitions& partitions,
                const ingress::Ingress& ingress, const dispatch::Dispatcher& dispatcher,
-               bool clock_trusted, std::uint64_t quarantined, UnixMillis now);
+               bool clock_trusted, UnixMillis now);
 
  private:
   void publish_partition(const OpenPartition& partition, UnixMillis now);
