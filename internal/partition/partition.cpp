@@ -99,12 +99,16 @@ struct Partition::Request {
   Event done;
 };
 
-// Work on the log that is not a commit, in order.
+// Work on the log that is not a commit, in order: each runs when no job is under way.
 struct Partition::Command {
-  explicit Command(Env& env) : done(env) {}
-  bool close = false;  // otherwise retention
-  seglog::RetentionRule rule;
-  std::optional<Result<seglog::RetentionOutcome>> result;
+  enum class Kind : std::uint8_t { close, retain, look };
+  Command(Env& env, Kind k) : kind(k), done(env) {}
+  const Kind kind;
+  seglog::RetentionRule rule;        // of retain
+  seglog::RetentionOutcome outcome;  // of retain
+  ActiveDigests look;                // of look
+  bool with_digests = false;
+  std::optional<Result<void>> result;
   Event done;
 };
 
@@ -171,9 +175,7 @@ Task<void> Partition::close() {
   last_used_ = env_.clock.mono();
   if (!closing_) {
     closing_ = true;
-    auto command = std::make_shared<Command>(env_);
-    command->close = true;
-    commands_.push_back(command);
+    commands_.push_back(std::make_shared<Command>(env_, Command::Kind::close));
     wake_worker();
   }
   while (!log_closed_) co_await log_closed_event_.wait();
@@ -238,7 +240,8 @@ Task<void> Partition::work() {
 
 // A close waits until the queue is empty.
 bool Partition::has_runnable_command() const {
-  return !commands_.empty() && (queue_.empty() || !commands_.front()->close);
+  if (commands_.empty()) return false;
+  return queue_.empty() || commands_.front()->kind != Command::Kind::close;
 }
 
 std::vector<std::shared_ptr<Partition::Request>> Partition::next_group() {
@@ -308,8 +311,10 @@ void Partition::publish_group(const std::vector<std::shared_ptr<Request>>& group
   NARAD_ASSERT(group.size() == outcomes.size());
   const Offset before = log_->hwm();
   const UnixMillis commit_time = log_->staged_commit_time();
+  const std::uint64_t bytes_before = log_stats_.record_bytes;
   log_->publish();
   take_log_state();
+  rate_.add(log_stats_.record_bytes - bytes_before, env_.clock.mono());
   ++stats_.groups;
   for (std::size_t i = 0; i < group.size(); ++i) {
     const seglog::AppendOutcome& outcome = outcomes[i];
@@ -372,50 +377,80 @@ Task<void> Partition::look_after() {
   }
 }
 
+Task<void> Partition::close_log() {
+  auto close = [log = log_] { return log->close(); };
+  auto closed = co_await blocking(env_, "partition.close", std::move(close));
+  if (!closed) {
+    NARAD_LOG_WARN(env_.log, "partition not closed cleanly; the next open will check it",
+                   {"partition", to_string(name())}, {"error", closed.error()});
+  }
+  log_closed_ = true;
+  for (const auto& left : commands_) {
+    left->result.emplace(closed_error());
+    left->done.notify_all();
+  }
+  commands_.clear();
+  cache_.clear();
+  committed_.notify_all();
+  log_closed_event_.notify_all();
+}
+
 Task<void> Partition::run_command() {
-  const std::shared_ptr<Command> command = commands_.front();
+  const CommandPtr command = commands_.front();
   commands_.pop_front();
-  if (command->close) {
-    auto close = [log = log_] { return log->close(); };
-    auto closed = co_await blocking(env_, "partition.close", std::move(close));
-    if (!closed) {
-      NARAD_LOG_WARN(env_.log, "partition not closed cleanly; the next open will check it",
-                     {"partition", to_string(name())}, {"error", closed.error()});
+  if (command->kind == Command::Kind::close) co_return co_await close_log();
+  if (command->kind == Command::Kind::look) {
+    command->look.view = view_;
+    if (command->with_digests) command->look.blocks = log_->active_digests();
+    command->result.emplace(ok());
+  } else {
+    auto retain = [log = log_, rule = command->rule] { return log->retain(rule); };
+    auto outcome = co_await blocking(env_, "partition.retention", std::move(retain));
+    take_log_state();
+    if (outcome) {
+      command->outcome = outcome.value();
+      command->result.emplace(ok());
+    } else {
+      command->result.emplace(as_unavailable(outcome.error()));
     }
-    log_closed_ = true;
-    for (const auto& left : commands_) {
-      left->result.emplace(closed_error());
-      left->done.notify_all();
-    }
-    commands_.clear();
-    cache_.clear();
-    committed_.notify_all();
-    log_closed_event_.notify_all();
-    co_return;
   }
-  auto retain = [log = log_, rule = command->rule] { return log->retain(rule); };
-  auto outcome = co_await blocking(env_, "partition.retention", std::move(retain));
-  take_log_state();
-  if (outcome && outcome.value().segments > 0) {
-    NARAD_LOG_INFO(env_.log, "expired segments removed", {"partition", to_string(name())},
-                   {"segments", outcome.value().segments}, {"bytes", outcome.value().bytes},
-                   {"oldest", outcome.value().oldest});
-  }
-  command->result.emplace(std::move(outcome));
   command->done.notify_all();
+}
+
+Task<Result<void>> Partition::run_in_turn(CommandPtr command) {
+  if (closing_) co_return closed_error();
+  commands_.push_back(command);
+  wake_worker();
+  while (!command->result) co_await command->done.wait();
+  co_return *command->result;
+}
+
+Task<Result<seglog::LogViewPtr>> Partition::settled_view() {
+  auto command = std::make_shared<Command>(env_, Command::Kind::look);
+  NARAD_CO_TRY(co_await run_in_turn(command));
+  co_return std::move(command->look.view);
+}
+
+Task<Result<Partition::ActiveDigests>> Partition::active_digests() {
+  auto command = std::make_shared<Command>(env_, Command::Kind::look);
+  command->with_digests = true;
+  NARAD_CO_TRY(co_await run_in_turn(command));
+  co_return std::move(command->look);
 }
 
 Task<Result<seglog::RetentionOutcome>> Partition::apply_retention(UnixMillis now,
                                                                   std::int64_t retention_ms,
                                                                   bool trusted) {
-  if (closing_) co_return closed_error();
-  auto command = std::make_shared<Command>(env_);
+  auto command = std::make_shared<Command>(env_, Command::Kind::retain);
   command->rule = seglog::RetentionRule{now, retention_ms, trusted};
-  commands_.push_back(command);
-  wake_worker();
-  while (!command->result) co_await command->done.wait();
-  if (!*command->result) co_return as_unavailable(command->result->error());
-  co_return *command->result;
+  NARAD_CO_TRY(co_await run_in_turn(command));
+  const seglog::RetentionOutcome outcome = command->outcome;
+  if (outcome.segments > 0) {
+    NARAD_LOG_INFO(env_.log, "expired segments removed", {"partition", to_string(name())},
+                   {"segments", outcome.segments}, {"bytes", outcome.bytes},
+                   {"oldest", outcome.oldest});
+  }
+  co_return outcome;
 }
 
 // ---- reads
@@ -531,6 +566,7 @@ PartitionStats Partition::stats() const {
   s.open = log_->open_report();
   s.queued_bytes = queued_bytes_;
   s.cache_bytes = cache_.bytes();
+  s.bytes_per_second = rate_.per_second(env_.clock.mono());
   return s;
 }
 

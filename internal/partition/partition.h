@@ -20,6 +20,7 @@
 #include "internal/model/names.h"
 #include "internal/partition/cache_budget.h"
 #include "internal/partition/record_cache.h"
+#include "internal/partition/write_rate.h"
 #include "pkg/async/event.h"
 #include "pkg/async/task.h"
 #include "pkg/async/task_group.h"
@@ -74,6 +75,7 @@ struct PartitionStats {
   std::uint64_t lost_records_read = 0;  // sum of lost ranges met by reads from disk
   std::uint64_t repairs_failed = 0;
   std::size_t cache_bytes = 0;
+  std::uint64_t bytes_per_second = 0;  // committed lately
 };
 
 class Partition {
@@ -107,6 +109,17 @@ class Partition {
   // Notified at every advance of the HWM, and when the partition closes. Re-check your condition.
   Event& committed() { return committed_; }
 
+  // What the log holds behind every commit that is under way now: with the gate shut nothing lands
+  // behind it. Errors: unavailable (closed).
+  Task<Result<seglog::LogViewPtr>> settled_view();
+  // Digests of the active segment's committed bytes as they were written, and the view they belong
+  // to; none if they are not known (opened after a clean close). Waits behind a running commit.
+  struct ActiveDigests {
+    seglog::LogViewPtr view;
+    std::optional<std::vector<std::uint64_t>> blocks;
+  };
+  Task<Result<ActiveDigests>> active_digests();
+
   // Waits behind a running commit. See seglog/retention.h.
   Task<Result<seglog::RetentionOutcome>> apply_retention(UnixMillis now, std::int64_t retention_ms,
                                                          bool trusted);
@@ -132,6 +145,7 @@ class Partition {
  private:
   struct Request;
   struct Command;
+  using CommandPtr = std::shared_ptr<Command>;
 
   Partition(Env& env, PartitionOptions options, std::unique_ptr<seglog::SegmentedLog> log);
   // The worker: one task at most, which alone starts jobs on log_. It lives while there is
@@ -139,7 +153,9 @@ class Partition {
   void wake_worker();
   Task<void> work();
   bool has_runnable_command() const;
+  Task<Result<void>> run_in_turn(CommandPtr command);
   Task<void> run_command();
+  Task<void> close_log();
   std::vector<std::shared_ptr<Request>> next_group();
   Task<void> commit_group();
   void publish_group(const std::vector<std::shared_ptr<Request>>& group,
@@ -162,7 +178,7 @@ class Partition {
   Event wake_;
   Event log_closed_event_;
   std::deque<std::shared_ptr<Request>> queue_;
-  std::deque<std::shared_ptr<Command>> commands_;
+  std::deque<CommandPtr> commands_;
   std::size_t queued_bytes_ = 0;
   std::uint64_t in_flight_records_ = 0;
   std::size_t readers_ = 0;  // disk reads under way
@@ -174,6 +190,7 @@ class Partition {
   std::optional<Nanos> hwm_due_;  // while the watermark has moved past its file
   Nanos last_used_{0};
   PartitionStats stats_;
+  WriteRate rate_;
   RecordCache cache_;
   TaskGroup tasks_;
 };

@@ -11,6 +11,7 @@
 #include "pkg/async/timeout.h"
 #include "pkg/seglog/hwm.h"
 #include "pkg/seglog/names.h"
+#include "pkg/seglog/sums.h"
 
 namespace narad {
 namespace {
@@ -309,6 +310,73 @@ TEST_F(PartitionTest, GateShutAfterTheSync_IsAFailedCommitThatLeavesNothing) {
   EXPECT_EQ(partition->hwm(), Offset(2));
   gate->after = true;
   EXPECT_EQ(commit(batch(1, 3, 4)).value().first, Offset(2));
+}
+
+// The freeze of a move: the gate is shut while a commit syncs, and another waits behind it.
+TEST_F(PartitionTest, FRZ_12_FRZ_13_GateShutDuringASync_TheCommitUnderWayIsInTheSettledView) {
+  auto gate = std::make_shared<TestGate>();
+  options.gate = gate;
+  open();
+  const auto first = start({batch(1, 1, 3)});
+  ASSERT_TRUE(solo.sim.run_until([&] { return partition->log_end() == Offset(3); }, 1s));
+  ASSERT_EQ(partition->hwm(), Offset(0)) << "not synced yet";
+  // It passed every check that there is before the queue, and waits for its turn.
+  const auto second = start({batch(2, 1, 2)});
+  solo.sim.run_for(1us);
+  ASSERT_FALSE(*first[0]);
+  gate->before = false;
+  const auto view = run(partition->settled_view());
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view.value()->hwm, Offset(3));
+  solo.sim.run_for(1s);
+  EXPECT_TRUE(**first[0]);
+  ASSERT_FALSE(**second[0]);
+  EXPECT_EQ((**second[0]).error().text(), "frozen");
+  EXPECT_EQ(partition->hwm(), Offset(3));
+  EXPECT_EQ(partition->view()->active.bytes, view.value()->active.bytes) << "nothing was appended";
+}
+
+TEST_F(PartitionTest, SettledViewOfAClosedPartition_IsUnavailable) {
+  open();
+  run(partition->close());
+  const auto view = run(partition->settled_view());
+  ASSERT_FALSE(view);
+  EXPECT_EQ(view.error().code(), Errc::unavailable);
+  partition.reset();
+}
+
+TEST_F(PartitionTest, ActiveDigests_AreOfWhatWasCommittedAndNothingElse) {
+  auto gate = std::make_shared<TestGate>();
+  options.gate = gate;
+  open();
+  ASSERT_TRUE(commit(batch(1, 1, 50, 100)));
+  gate->after = false;
+  ASSERT_FALSE(commit(batch(1, 51, 60, 100)));  // written, and taken back
+  gate->after = true;
+  ASSERT_TRUE(commit(batch(2, 1, 5, 100)));
+  const auto active = run(partition->active_digests());
+  ASSERT_TRUE(active);
+  ASSERT_TRUE(active.value().blocks);
+  const seglog::LogView& view = *active.value().view;
+  EXPECT_EQ(view.hwm, Offset(55));
+  const auto from_disk = seglog::block_digests(disk, options.directory, view.log, view.active);
+  ASSERT_TRUE(from_disk);
+  ASSERT_EQ(from_disk.value().size(), active.value().blocks->size());
+  EXPECT_EQ(from_disk.value().front(), active.value().blocks->front());
+}
+
+TEST_F(PartitionTest, WriteRate_FollowsWhatIsCommitted) {
+  open();
+  EXPECT_EQ(partition->stats().bytes_per_second, 0u);
+  for (std::uint64_t i = 0; i < 60; ++i) {  // 10 KB a second
+    ASSERT_TRUE(commit(batch(1, 10 * i + 1, 10 * i + 10, 1000)));
+    solo.sim.run_for(1s);
+  }
+  const std::uint64_t rate = partition->stats().bytes_per_second;
+  EXPECT_GT(rate, 8'000u);
+  EXPECT_LT(rate, 12'000u);
+  solo.sim.run_for(60s);
+  EXPECT_LT(partition->stats().bytes_per_second, 10u);
 }
 
 // ---- disks
