@@ -49,6 +49,7 @@ struct Delivery::Impl {
         waiters(std::make_shared<Waiters>()),
         read_lock(env),
         lease_added(env),
+        leases_ended(env),
         changed(env),
         hurry(env),
         saved(env),
@@ -71,6 +72,7 @@ struct Delivery::Impl {
   // Expiry: when the timer task is going to look next.
   Nanos armed = kNever;
   Event lease_added;
+  Event leases_ended;  // none is out
 
   // Saving. The writer task alone starts jobs on the files.
   std::vector<OffsetRun> pending;  // acks not handed to a job yet
@@ -97,6 +99,7 @@ struct Delivery::Impl {
 
   // After every change of the table or the log: wakes as many as there are records for.
   void offer() {
+    if (table.in_flight() == 0) leases_ended.notify_all();
     const bool topic_waits = config.topic_waiters && config.topic_waiters->wanted();
     if (!topic_waits && waiters->size() == 0) return;
     const std::uint64_t count = table.ready(now(), source->bounds(), caps);
@@ -195,6 +198,7 @@ Task<Result<void>> Delivery::close() {
   Impl& me = *impl_;
   me.closing = true;
   wake_all();
+  me.leases_ended.notify_all();
   me.hurry.notify_all();
   while (me.calls > 0) co_await me.call_ended.wait();
   me.changed.notify_all();
@@ -235,6 +239,7 @@ Task<Result<ConsumeResult>> Delivery::consume(ConsumeOptions options) {
   Impl::Taken taken(me);
   // Once more whenever all that was leased proved unreadable, or ran out while it was read.
   for (int round = 0; out.records.empty() && round < kRoundsMax; ++round) {
+    if (options.may_lease && !options.may_lease()) break;
     if (me.source->bounds().hwm < me.table.position_end()) {
       auto stored = co_await me.go_back_to_hwm();
       if (!stored) co_return stored.error();
@@ -406,6 +411,17 @@ Task<bool> Delivery::wait_for_messages(LeaseCaps caps, Deadline deadline) {
       co_return true;
     }
     if (!co_await ticket.wait(deadline)) co_return false;
+  }
+}
+
+Task<bool> Delivery::wait_for_leases(Deadline deadline) {
+  auto self = shared_from_this();
+  Impl& me = *impl_;
+  for (;;) {
+    me.table.expire(me.now());
+    if (me.table.in_flight() == 0) co_return true;
+    if (me.closing || deadline.passed(me.env)) co_return false;
+    co_await me.leases_ended.wait_for(deadline.left(me.env));
   }
 }
 

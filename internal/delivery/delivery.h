@@ -9,6 +9,7 @@
 // tick, and nothing else; an ack whose journal sync had completed is never delivered again. While
 // the disk refuses the journal, consume and ack go on, in memory, and what is acked meanwhile would
 // be delivered again after a crash: counted, logged, and written anew as soon as the disk takes it.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ struct ConsumeOptions {
   std::uint64_t bytes_max = 16 * 1024 * 1024;  // of keys and payloads; one record may exceed it
   Nanos visibility = std::chrono::seconds(30);
   LeaseCaps caps;
+  // Asked before each time that leases are taken; false: none are, and nothing is found. Empty:
+  // yes.
+  std::function<bool()> may_lease;
 };
 
 struct LeasedRecord {
@@ -96,6 +100,8 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
   // True as soon as consume() would find something, false when the deadline passes first or the
   // delivery closes.
   Task<bool> wait_for_messages(LeaseCaps caps, Deadline deadline);
+  // True once no lease is out, false when the deadline passes first.
+  Task<bool> wait_for_leases(Deadline deadline);
   // Those who wait for this partition; for callers that wait for several things.
   const std::shared_ptr<Waiters>& waiters() const { return waiters_; }
   // Lets all who wait look again (caps or routing changed).

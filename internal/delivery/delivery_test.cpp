@@ -241,6 +241,44 @@ TEST_F(DeliveryTest, Consume_NothingButLostRecords_IsEmptyAndMovesTheFrontier) {
   EXPECT_EQ(delivery->stats().corrupt_skipped_total, 600u);
 }
 
+TEST_F(DeliveryTest, FRZ_3_ForbiddenWhileItReads_NoMoreLeasesAreTaken) {
+  open();
+  log->commit(3);
+  data.lost = {0, 1};
+  int asked = 0;
+  options.may_lease = [&asked] { return ++asked == 1; };  // once: the freeze begins meanwhile
+  auto result = try_consume(2);
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result.value().records.empty());
+  EXPECT_EQ(delivery->stats().in_flight, 0u);
+  options.may_lease = nullptr;
+  EXPECT_EQ(offsets(2), (Offsets{2}));
+}
+
+TEST_F(DeliveryTest, WaitForLeases_EndsWithTheLastOneOrAtTheDeadline) {
+  open();
+  log->commit(2);
+  const auto leases = take(2);
+  ASSERT_EQ(leases.size(), 2u);
+  const Nanos begin = world.env.clock.mono();
+  const Deadline soon = Deadline::after(world.env, milliseconds(500));
+  EXPECT_FALSE(world.run(delivery->wait_for_leases(soon)));
+  EXPECT_EQ(world.env.clock.mono() - begin, milliseconds(500));
+  std::optional<bool> ended;
+  const Deadline later = Deadline::after(world.env, seconds(10));
+  asio::co_spawn(world.env.executor, delivery->wait_for_leases(later),
+                 [&ended](std::exception_ptr, bool none) { ended = none; });
+  (void)ack(leases[0]);
+  world.settle();
+  EXPECT_FALSE(ended);
+  (void)ack(leases[1]);
+  world.settle();
+  EXPECT_EQ(ended, true);
+  EXPECT_EQ(world.env.clock.mono() - begin, milliseconds(500)) << "told at once";
+  (void)delivery->nack(leases[1]);
+  EXPECT_TRUE(world.run(delivery->wait_for_leases(Deadline::after(world.env, Nanos(0)))));
+}
+
 TEST_F(DeliveryTest, Consume_TransientReadError_GivesTheLeasesBackAtOnce) {
   open();
   log->commit(3);
