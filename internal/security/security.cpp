@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "internal/security/credentials.h"
 #include "internal/security/password.h"
 #include "pkg/base/text.h"
 
@@ -24,6 +25,17 @@ bool has_administrator(const metastore::State& state) {
   return found;
 }
 
+// The first user's password comes from the environment, not from a request: one that the header of
+// a login cannot carry would make a user that nobody can be.
+Result<void> check_admin_password(std::string_view password) {
+  NARAD_TRY(validate_password(password));
+  const auto back = parse_basic(basic_header(kRootUser, password));
+  if (back && back->username == kRootUser && back->password == password) return ok();
+  return Error(Errc::invalid_argument,
+               "HTTP Basic cannot carry this password back: it must be UTF-8 without control "
+               "characters (a line break at its end is one)");
+}
+
 }  // namespace
 
 Security::Security(Env& env, metastore::Proposer& proposer, Options options)
@@ -39,7 +51,7 @@ Security::~Security() = default;
 
 Task<Result<void>> Security::start() {
   if (!options_.admin_password.empty()) {
-    if (auto valid = validate_password(options_.admin_password); !valid) {
+    if (auto valid = check_admin_password(options_.admin_password); !valid) {
       co_return valid.error().with_context("NARAD_ADMIN_PASSWORD");
     }
   }

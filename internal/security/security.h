@@ -37,7 +37,8 @@ class Security {
   Security(const Security&) = delete;
   ~Security();  // REQUIRES: stop() has ended, or start() was never called
 
-  // Errors: the audit file cannot be opened; an admin password that bcrypt cannot take.
+  // Errors: the audit file cannot be opened; an admin password that bcrypt cannot take or
+  // that no login could send.
   Task<Result<void>> start();
   Task<void> stop();
   // SIGHUP: opens the audit file anew.

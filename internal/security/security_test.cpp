@@ -128,6 +128,25 @@ TEST(Start, PasswordThatBcryptCannotTake_IsRefused) {
   EXPECT_EQ(started.error().text(), "NARAD_ADMIN_PASSWORD: password must have at most 72 bytes");
 }
 
+TEST(Start, PasswordThatNoLoginCanSend_IsRefused) {
+  for (const std::string& password : {std::string("secret\n"), std::string("a\tb"),
+                                      std::string("a\x7f"), std::string("caf\xe9")}) {
+    World w;
+    const auto started = w.start(with_password(password));
+    ASSERT_FALSE(started) << password;
+    EXPECT_EQ(started.error().code(), Errc::invalid_argument);
+    EXPECT_EQ(started.error().text(),
+              "NARAD_ADMIN_PASSWORD: HTTP Basic cannot carry this password back: it must be UTF-8 "
+              "without control characters (a line break at its end is one)");
+  }
+  World w;
+  ASSERT_TRUE(w.start(with_password("caf\xc3\xa9: 100 %")));
+  w.wait(std::chrono::seconds(1));
+  EXPECT_TRUE(w.solo.run([&](Env&) {
+    return w.security->authenticator().identify(basic_header("admin", "caf\xc3\xa9: 100 %"));
+  }));
+}
+
 TEST(Users, AreMadeChangedAndDeleted) {
   World w;
   ASSERT_TRUE(w.start(with_password("given")));
