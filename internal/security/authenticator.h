@@ -34,7 +34,8 @@ class Authenticator {
 
   // Hashes a new password, in turn with the checks. Errors: those of hash_password.
   Task<Result<std::string>> hash(std::string password);
-  // Whether it is this user's password, without counting a failure.
+  // Whether it is this user's password, without counting a failure. Answered at once if the user
+  // has logged in with what this row holds.
   Task<Result<bool>> is_password_of(metastore::UserPtr user, std::string password);
 
   Task<void> stop();

@@ -44,6 +44,13 @@ struct World {
     NARAD_ASSERT(!result);
     return result.error().code();
   }
+  bool is_password_of_ann(const std::string& password) {
+    auto right = solo.run([&](Env&) {
+      return authenticator.is_password_of(proposer.view()->users.get("ann"), password);
+    });
+    NARAD_ASSERT(right.has_value(), right.error().text());
+    return right.value();
+  }
   static Task<void> pass(Env& env, Nanos delay) { co_await sleep_for(env, delay); }
   void wait(Nanos delay) {
     solo.run([delay](Env& env) { return pass(env, delay); });
@@ -238,16 +245,24 @@ TEST(Authenticator, PasswordChangedWhileItIsChecked_IsCheckedAgain) {
 
 TEST(Authenticator, IsPasswordOf_CountsNoFailure) {
   World w;
-  const auto ask = [&](std::string password) {
-    return w.solo
-        .run([&](Env&) {
-          return w.authenticator.is_password_of(w.proposer.view()->users.get("ann"), password);
-        })
-        .value();
-  };
-  for (int n = 0; n < 7; ++n) EXPECT_FALSE(ask(cat("w", n)));
-  EXPECT_TRUE(ask("right"));
+  for (int n = 0; n < 7; ++n) EXPECT_FALSE(w.is_password_of_ann(cat("w", n)));
+  EXPECT_TRUE(w.is_password_of_ann("right"));
   EXPECT_TRUE(w.login("ann", "right"));
+}
+
+TEST(Authenticator, IsPasswordOfOneWhoHasLoggedIn_CostsNoHash) {
+  World w;
+  ASSERT_TRUE(w.login("ann", "right"));
+  EXPECT_TRUE(w.is_password_of_ann("right"));
+  EXPECT_FALSE(w.is_password_of_ann("wrong"));
+  EXPECT_FALSE(w.is_password_of_ann(""));
+  EXPECT_EQ(w.authenticator.hashed(), 1u);
+  // What is known counts for the hash that it was found with.
+  w.proposer.apply(
+      metastore::SetUserPassword{"ann", w.row("ann").changed_at, World::hash_of("new"), {}});
+  EXPECT_FALSE(w.is_password_of_ann("right"));
+  EXPECT_TRUE(w.is_password_of_ann("new"));
+  EXPECT_EQ(w.authenticator.hashed(), 3u);
 }
 
 TEST(Authenticator, StoredHashThatCannotBeChecked_IsUnavailableAndCostsNothing) {
