@@ -179,6 +179,7 @@ constexpr std::string_view kDocument = R"json({
         "421": {"$ref": "#/components/responses/Misdirected"},
         "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
+        "502": {"$ref": "#/components/responses/Unreachable"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
     }
@@ -203,6 +204,7 @@ constexpr std::string_view kDocument = R"json({
         "421": {"$ref": "#/components/responses/Misdirected"},
         "429": {"$ref": "#/components/responses/TooManyRequests"},
         "500": {"$ref": "#/components/responses/Failed"},
+        "502": {"$ref": "#/components/responses/Unreachable"},
         "503": {"$ref": "#/components/responses/Unavailable"}
       }
     }
@@ -400,7 +402,8 @@ constexpr std::string_view kDocument = R"json({
     "UnsupportedType": {"description": "This route takes other content types.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "Misdirected": {"description": "The node that owns the partition cannot be reached from here.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "Failed": {"description": "Something is broken; the node's log says what.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
-    "Unavailable": {"description": "Not now: try again. Whether a write happened is to be found out by reading.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
+    "Unreachable": {"description": "The node that owns the partition did not answer: try again. Whether it acted is unknown.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+    "Unavailable": {"description": "Not now: try again. Whether a write happened is to be found out by reading. Plain text if the node that owns the partition is down.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}, "text/plain": {"schema": {"type": "string"}}}}
   },
   "schemas": {
     "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}, "additionalProperties": false},
@@ -548,7 +551,7 @@ constexpr std::string_view kDocument = R"json({
       "type": "object", "required": ["results"],
       "properties": {"results": {"type": "array", "items": {
         "type": "object", "required": ["handle", "status"],
-        "properties": {"handle": {"type": "string"}, "status": {"type": "integer", "description": "What the single call would have answered: 204, 400, 410, 421 or 503."}}
+        "properties": {"handle": {"type": "string"}, "status": {"type": "integer", "description": "What the single call would have answered: 204, 400, 404, 410, 421, 500, 502 or 503."}}
       }}}
     },
     "Members": {

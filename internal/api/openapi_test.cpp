@@ -168,6 +168,30 @@ TEST(OpenApi, Answers_FitTheirSchemas) {
   expect_fits("NotReady", f.get("/readyz").body);
 }
 
+// What routing itself answers is plain text, and the document says so.
+TEST(OpenApi, AnswersOfRouting_AreDocumented) {
+  Fixture f;
+  f.topic("orders");
+  const auto doc = document();
+  const json::Value paths = at(doc.root(), "paths");
+  const json::Value components = at(at(doc.root(), "components"), "responses");
+  const auto expect_documented = [&](json::Value operation, const http::Response& answer) {
+    const json::Value named = at(at(operation, "responses"), std::to_string(answer.status));
+    const std::string_view reference = at(named, "$ref").as_string();
+    const json::Value response = at(components, reference.substr(reference.rfind('/') + 1));
+    EXPECT_TRUE(at(response, "content").find(media_type(answer.content_type)))
+        << answer.status << " " << answer.content_type;
+  };
+  for (const Errc code : {Errc::owner_down, Errc::unreachable, Errc::not_owner}) {
+    f.broker.refuse_consume = Error(code, "of another node");
+    f.broker.refuse_settle.insert_or_assign("0:0:1", Error(code, "of another node"));
+    expect_documented(at(at(paths, "/v1/topics/{topic}/consume"), "get"),
+                      f.get("/v1/topics/orders/consume"));
+    expect_documented(at(at(paths, "/v1/topics/{topic}/ack"), "post"),
+                      f.post("/v1/topics/orders/ack?receipt_handle=0:0:1"));
+  }
+}
+
 TEST(OpenApi, Schemas_AreNotEmptyPromises) {
   EXPECT_FALSE(component("Topic").validate("{}"));
   EXPECT_FALSE(component("Message").validate(R"({"topic":1})"));

@@ -28,10 +28,9 @@ int status_of(Errc code) {
     case Errc::busy:
       return 429;
     case Errc::unavailable:
+    case Errc::owner_down:
     case Errc::unknown_outcome:
     case Errc::cancelled:  // work that was given up because the node stops: come again
-      return 503;
-    case Errc::owner_down:
       return 503;
     case Errc::unreachable:
       return 502;
