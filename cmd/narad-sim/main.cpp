@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -209,6 +210,8 @@ void add_summary(sim::Report& total, const std::string& text) {
   }
 }
 
+constexpr std::uint64_t kSeedsApart = 2000;
+
 // One process per processor; each begins at a seed of its own and goes on until the time is up.
 int run_budget(const Arguments& a) {
   auto floors = read_floors(a.floors);
@@ -228,9 +231,11 @@ int run_budget(const Arguments& a) {
     if (child == 0) {
       ::close(pipes[0]);
       sim::RunOptions options = options_of(a);
-      options.first_seed = a.from + w * 2000ull;
       // Enough to pass the floor with a margin; by hand (no floor) as many as the time allows.
       options.seeds = floor > 0 ? floor * 5 / 4 / workers : 1'000'000;
+      // As far apart as a worker can go, so that no seed runs twice and counts for two. At least a
+      // fixed step, so that a floor that moves a little does not change which seeds are run.
+      options.first_seed = a.from + w * std::max<std::uint64_t>(kSeedsApart, options.seeds);
       options.go_on = [until] { return Clock::now() < until; };
       const sim::Report report = sim::run_seeds(plans_of(a), scenario_of(a), options);
       if (!report.failures.empty()) std::printf("%s", report.text().c_str());
