@@ -30,10 +30,8 @@ http::RouteOptions long_poll() {
 // Rights first, so that who may not do a thing learns nothing else; then the handler, or 413 in its
 // place where the body is of no use.
 Task<http::Response> call_handler(const RouteSpec& spec, Context& context, http::Request request) {
-  const security::Caller caller = call_of(request).caller;
-  if (auto denied = check_right(spec.right, request, caller, *context.broker.view())) {
-    co_return std::move(*denied);
-  }
+  auto denied = check_right(spec.right, request, call_of(request).caller, *context.broker.view());
+  if (denied) co_return std::move(*denied);
   const bool refuses_large = spec.handler == produce || spec.handler == produce_batch;
   if (request.body_too_large && !refuses_large) co_return too_large();
   co_return co_await spec.handler(context, std::move(request));
@@ -138,8 +136,7 @@ Task<http::Response> Api::recorded(const RouteSpec& spec, http::Request request)
   }
   if (cut_off) {
     co_await clear_cancellation();
-    response.status = 503;
-    response.body = "{\"error\":\"cut off before it was answered: it may have happened\"}";
+    response = http::error_response(503, "cut off before it was answered: it may have happened");
   }
   event.time = context_->env.clock.wall_millis();
   event.status = response.status;
@@ -176,12 +173,11 @@ Task<http::Response> Api::handle(http::Request request) {
     response = router_.refuse(method, request.target);
   } else {
     response = co_await dispatch(*route, std::move(request));
-    if (call->caller != nullptr) {
-      security.rates().charge(call->caller->username, bytes_in + response.body.size(),
-                              context_->env.clock.mono());
-    }
   }
   const Nanos now = context_->env.clock.mono();
+  if (route != nullptr && call->caller != nullptr) {
+    security.rates().charge(call->caller->username, bytes_in + response.body.size(), now);
+  }
   metrics.served(route, method, bytes_in, response.status, response.body.size(), now - began);
   co_return response;
 }
