@@ -5,12 +5,12 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 
 #include "internal/api/api.h"
 #include "internal/metastore/apply.h"
 #include "internal/security/credentials.h"
 #include "internal/security/password.h"
+#include "internal/security/test_proposer.h"
 #include "pkg/env/net.h"
 #include "pkg/metrics/narad_metrics.h"
 #include "pkg/sim/solo.h"
@@ -77,32 +77,6 @@ class NullBroker final : public Broker {
   metastore::ViewPtr view_;
 };
 
-// One user who may produce and consume everything.
-class BenchProposer final : public metastore::Proposer {
- public:
-  explicit BenchProposer(Env& env) : changed_(env) {
-    auto state = std::make_shared<metastore::State>();
-    const std::vector<Grant> grants{{GrantAction::produce, {"other-*", "topic-*"}},
-                                    {GrantAction::consume, {"other-*", "topic-*"}}};
-    metastore::apply(*state, RaftIndex(1),
-                     metastore::CreateUser{"svc", security::hash_password("pw", {1, 2}).value(),
-                                           grants, false, UnixMillis(1)});
-    view_ = state;
-  }
-  Task<Result<metastore::CommandResult>> propose(metastore::Command) override {
-    co_return Error(Errc::internal, "not here");
-  }
-  metastore::ViewPtr view() const override { return view_; }
-  Event& changed() override { return changed_; }
-  Task<Result<RaftIndex>> barrier(Nanos) override { co_return RaftIndex(1); }
-  metastore::LeaderView leader() const override { return {}; }
-  bool caught_up() const override { return false; }
-
- private:
-  metastore::ViewPtr view_;
-  Event changed_;
-};
-
 security::Options secured(bool enabled) {
   security::Options options;
   options.enabled = enabled;
@@ -115,7 +89,7 @@ struct Bench {
   sim::Solo solo;
   metrics::Registry registry;
   NullBroker broker;
-  BenchProposer proposer{solo.env()};
+  security::TestProposer proposer{solo.env()};
   security::Security off{solo.env(), proposer, secured(false)};
   security::Security on{solo.env(), proposer, secured(true)};
   std::unique_ptr<Api> api;
@@ -123,6 +97,11 @@ struct Bench {
   std::shared_ptr<const Endpoint> peer = std::make_shared<const Endpoint>(Endpoint{"h", 1});
 
   Bench() {
+    // One user who may produce and consume everything.
+    const std::vector<Grant> grants{{GrantAction::produce, {"other-*", "topic-*"}},
+                                    {GrantAction::consume, {"other-*", "topic-*"}}};
+    proposer.apply(metastore::CreateUser{"svc", security::hash_password("pw", {1, 2}).value(),
+                                         grants, false, UnixMillis(1)});
     metrics::declare_narad_metrics(registry);
     api = std::make_unique<Api>(solo.env(), broker, off, registry, Options{});
     guarded = std::make_unique<Api>(solo.env(), broker, on, registry, Options{});
