@@ -11,22 +11,8 @@
 namespace narad::api {
 namespace {
 
-// Of "pw", at the lowest cost there is.
-const std::string kHash = "$2b$04$abcdefghijklmnopqrstuuyvPXIbu7xe6/CED2DzX8z6Si09MlzlW";
-
-// Users whose passwords are all "pw": root, and one for each grant that a test asks for.
-struct Secured : Fixture {
-  explicit Secured(security::Options options = {}) : Fixture(Options{}, std::move(options)) {
-    add("admin", {}, true);
-  }
-  void add(const std::string& name, std::vector<Grant> grants, bool root = false) {
-    const auto result =
-        broker.apply(metastore::CreateUser{name, kHash, std::move(grants), root, UnixMillis(7)});
-    NARAD_ASSERT(result.done(), result.text);
-  }
-  void as(const std::string& user, const std::string& password = "pw") {
-    headers["Authorization"] = security::basic_header(user, password);
-  }
+struct Secured : SecuredFixture {
+  using SecuredFixture::SecuredFixture;
   // Topic "orders" owned by `owner`.
   void owned(const std::string& owner) {
     as("admin");
@@ -350,9 +336,8 @@ struct Recorded : Secured {
     std::vector<std::string> out;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = text.find('\n', at);
-      out.push_back("{" + text.substr(text.find("\"user\"", at), 0));
       const std::size_t from = text.find("\"user\"", at);
-      out.back() += text.substr(from, end - from);
+      out.push_back("{" + text.substr(from, end - from));
       at = end + 1;
     }
     return out;

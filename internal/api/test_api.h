@@ -6,6 +6,7 @@
 
 #include "internal/api/api.h"
 #include "internal/metastore/apply.h"
+#include "internal/security/credentials.h"
 #include "pkg/base/text.h"
 #include "pkg/env/net.h"
 #include "pkg/metrics/narad_metrics.h"
@@ -262,6 +263,24 @@ struct Fixture {
     NARAD_ASSERT(response.body.starts_with(kPrefix) && response.body.ends_with("\"}\n"),
                  response.body);
     return response.body.substr(kPrefix.size(), response.body.size() - kPrefix.size() - 3);
+  }
+};
+
+// Of "pw", at the lowest cost there is.
+inline const std::string kHashOfPw = "$2b$04$abcdefghijklmnopqrstuuyvPXIbu7xe6/CED2DzX8z6Si09MlzlW";
+
+// With users, whose passwords are all "pw". Root is "admin".
+struct SecuredFixture : Fixture {
+  explicit SecuredFixture(security::Options secured = {}) : Fixture(Options{}, std::move(secured)) {
+    add("admin", {}, true);
+  }
+  void add(const std::string& name, std::vector<Grant> grants, bool root = false) {
+    const auto result = broker.apply(metastore::CreateUser{name, kHashOfPw, std::move(grants), root,
+                                                           UnixMillis(1'783'615'000'123)});
+    NARAD_ASSERT(result.done(), result.text);
+  }
+  void as(const std::string& user, const std::string& password = "pw") {
+    headers["Authorization"] = security::basic_header(user, password);
   }
 };
 

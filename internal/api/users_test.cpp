@@ -3,30 +3,16 @@
 
 #include "internal/api/test_api.h"
 #include "internal/api/user_json.h"
-#include "internal/security/credentials.h"
 
 namespace narad::api {
 namespace {
 
-// Of "pw", at the lowest cost there is.
-const std::string kHash = "$2b$04$abcdefghijklmnopqrstuuyvPXIbu7xe6/CED2DzX8z6Si09MlzlW";
-
-// Root "admin", "deputy" with an admin grant, and "svc" without a grant; all with password "pw".
-struct Users : Fixture {
-  Users() : Fixture(Options{}, security::Options{}) {
-    add("admin", {}, true);
+// Root "admin", "deputy" with an admin grant, and "svc" without a grant.
+struct Users : SecuredFixture {
+  Users() {
     add("deputy", {{GrantAction::admin, {}}});
     add("svc", {});
     as("admin");
-  }
-  void add(const std::string& name, std::vector<Grant> grants, bool root = false) {
-    NARAD_ASSERT(broker
-                     .apply(metastore::CreateUser{name, kHash, std::move(grants), root,
-                                                  UnixMillis(1'783'615'000'123)})
-                     .done());
-  }
-  void as(const std::string& user, const std::string& password = "pw") {
-    headers["Authorization"] = security::basic_header(user, password);
   }
   const User* row(const std::string& name) { return broker.view()->users.find(name); }
   bool logs_in(const std::string& user, const std::string& password) {
@@ -249,7 +235,7 @@ TEST(SetPassword, OfAnother_Is403) {
 TEST(Users, RivalThatIsFaster_IsJudgedAgain) {
   Users f;
   f.proposer.before_apply = [&f] {
-    f.broker.apply(metastore::SetUserPassword{"svc", f.row("svc")->changed_at, kHash, {}});
+    f.broker.apply(metastore::SetUserPassword{"svc", f.row("svc")->changed_at, kHashOfPw, {}});
   };
   EXPECT_EQ(f.put("/v1/users/svc/grants", R"({"grants":[{"action":"admin"}]})").status, 200);
   f.proposer.before_apply = [&f] {
@@ -274,7 +260,7 @@ TEST(Users, SecurityOff_CountsAsRoot) {
   EXPECT_EQ(f.post("/v1/users", R"({"username":"a","password":"pw","grants":[{"action":"admin"}]})")
                 .status,
             201);
-  f.broker.apply(metastore::CreateUser{"b", kHash, {}, false, {}});
+  f.broker.apply(metastore::CreateUser{"b", kHashOfPw, {}, false, {}});
   EXPECT_EQ(f.put("/v1/users/a/password", R"({"new_password":"x"})").status, 204);
   EXPECT_EQ(f.remove("/v1/users/a").status, 204);
 }
