@@ -1,7 +1,6 @@
 #include "internal/api/user_json.h"
 
-#include <algorithm>
-
+#include "internal/security/credentials.h"
 #include "pkg/base/text.h"
 #include "pkg/json/decode.h"
 #include "pkg/json/writer.h"
@@ -65,10 +64,7 @@ Result<std::vector<Grant>> to_grants(std::vector<RawGrant> raw) {
 // Length is not looked at here: what bcrypt cannot take is no bad request (http-api 1.12).
 Result<void> check_password(std::string_view field, std::string_view password) {
   if (password.empty()) return invalid(cat(field, " must not be empty"));
-  const bool control = std::any_of(password.begin(), password.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
-  if (!control) return ok();
+  if (!security::has_control(password)) return ok();
   return invalid(cat(field, " must not contain control characters: HTTP Basic cannot carry them"));
 }
 

@@ -21,15 +21,17 @@ bool is_basic(std::string_view text) {
 
 }  // namespace
 
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
 std::optional<Credentials> parse_basic(std::string_view authorization) {
   if (authorization.size() > kHeaderBytesMax || !is_basic(authorization)) return std::nullopt;
   const auto decoded = parse_base64(authorization.substr(kScheme.size()));
   if (!decoded) return std::nullopt;
   const std::string_view text(reinterpret_cast<const char*>(decoded->data()), decoded->size());
-  const bool control = std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
-  if (control || !is_utf8(text)) return std::nullopt;
+  if (has_control(text) || !is_utf8(text)) return std::nullopt;
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   return Credentials{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};

@@ -11,6 +11,9 @@ struct Credentials {
   std::string password;  // may hold ':' and may be empty
 };
 
+// Whether there is an ASCII control character in it, which no Authorization header may carry.
+bool has_control(std::string_view text);
+
 // "Basic " in any case, one space, then padded base64 of "username:password" in UTF-8 without
 // control characters. Nothing for anything else.
 std::optional<Credentials> parse_basic(std::string_view authorization);
