@@ -169,6 +169,20 @@ TEST_F(Cli, BenchOnATopicInUse_LeavesItsMessagesOrSaysSo) {
   EXPECT_THAT(consume.err, HasSubstr("consume: 11 msgs")) << "as release 2.x does it";
 }
 
+TEST_F(Cli, BenchVerifyWhileOthersKeepProducing_EndsOnceItsOwnAreBack) {
+  good({"topic", "add", "b", "--partitions", "6"});
+  Child verify(command({"bench", "b", "--count", "300", "--rate", "150", "--verify"}), options());
+  ASSERT_TRUE(await_records(broker_.port(), "b", 1, std::chrono::seconds(30)));
+  // Enough that no poll of any worker ever comes back with nothing.
+  Child others(command({"bench", "b", "--rate", "200", "--duration", "10m"}), options());
+  const auto exit = verify.wait(std::chrono::seconds(90));
+  ASSERT_TRUE(exit) << "still waiting for an end of what others send";
+  EXPECT_EQ(exit->code, 0) << verify.err();
+  EXPECT_THAT(verify.err(), HasSubstr("verify: 300 accepted, 300 delivered, 0 lost"));
+  EXPECT_THAT(verify.err(), HasSubstr("messages of others came in between; they were not acked"));
+  EXPECT_TRUE(others.running());
+}
+
 TEST_F(Cli, BenchWithoutSuccess_SaysSoAndOnlyVerifyFails) {
   Ran classic = narad({"bench", "nowhere", "--count", "10"});
   EXPECT_EQ(classic.exit.code, 0);
