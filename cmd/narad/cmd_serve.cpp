@@ -19,7 +19,6 @@ namespace narad::cli {
 namespace {
 
 constexpr std::size_t kConfigBytesMax = 1 << 20;
-constexpr std::int64_t kPortMax = 65'535;
 
 LogLevel level_of(std::string_view name) {
   if (name == "debug") return LogLevel::debug;

@@ -6,6 +6,8 @@
 
 namespace narad::cli {
 
+inline constexpr std::int64_t kPortMax = 65'535;
+
 // Concurrent requests of `narad bench`.
 inline constexpr std::int64_t kBenchWorkersMax = 4096;
 

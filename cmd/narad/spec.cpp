@@ -11,7 +11,6 @@ using enum FlagKind;
 constexpr std::size_t kAny = 1'000'000;
 constexpr std::int64_t kCountMax = 1'000'000'000'000;
 constexpr std::int64_t kRateMax = 1'000'000'000;
-constexpr std::int64_t kPortMax = 65'535;
 // -1: not given, as release 2.x writes it.
 constexpr std::int64_t kNone = -1;
 constexpr std::int64_t kPartitionMax = INT32_MAX;
