@@ -309,7 +309,7 @@ void print_text(Terminal& terminal, const Bench& bench) {
             t.duplicated, " duplicated, ", t.damaged, " damaged, ", t.foreign, " foreign; ",
             t.unknown, " not answered, of which ", t.unknown_delivered, " delivered\n");
   }
-  terminal.err(out);
+  print_err(terminal, out);
 }
 
 void write_phase(json::Writer& w, std::string_view name, const Phase& p) {
@@ -343,7 +343,7 @@ void print_json_report(Terminal& terminal, const Bench& bench) {
     w.member("foreign", t.foreign).end_object();
   }
   w.end_object();
-  terminal.out(cat(w.take(), "\n"));
+  print_out(terminal, cat(w.take(), "\n"));
 }
 
 // A run that consumes takes whatever is in the topic.
@@ -358,8 +358,8 @@ Task<Result<void>> look_for_others(Session& s, const Settings& settings) {
                         " holds messages that are not of this run, which would consume them; "
                         "use a topic of its own: narad topic add NAME"));
   }
-  s.terminal.err(cat("narad: warning: topic ", settings.topic,
-                     " holds messages from before this run; they are consumed too\n"));
+  complain(s.terminal, cat("warning: topic ", settings.topic,
+                           " holds messages from before this run; they are consumed too"));
   co_return ok();
 }
 
@@ -368,17 +368,17 @@ Task<Result<void>> look_for_others(Session& s, const Settings& settings) {
 int verdict(Session& s, const Bench& bench) {
   if (bench.produced().ok == 0) {
     const std::string& why = bench.produced().first_error;
-    s.terminal.err(cat("narad: no message was accepted", why.empty() ? "" : ": ", why, "\n"));
+    complain(s.terminal, cat("no message was accepted", why.empty() ? "" : ": ", why));
     return bench.settings().verify ? 1 : 0;
   }
   if (bench.settings().consume && bench.consumed().ok == 0) {
     const std::string& why = bench.consumed().first_error;
-    s.terminal.err(cat("narad: no message was consumed", why.empty() ? "" : ": ", why, "\n"));
+    complain(s.terminal, cat("no message was consumed", why.empty() ? "" : ": ", why));
   }
   Tally t = bench.tally();
   if (t.foreign > 0) {
-    s.terminal.err(cat("narad: warning: ", t.foreign,
-                       " messages of others came in between; they were not acked\n"));
+    complain(s.terminal, cat("warning: ", t.foreign,
+                             " messages of others came in between; they were not acked"));
   }
   return bench.settings().verify && (t.lost > 0 || t.damaged > 0) ? 1 : 0;
 }

@@ -60,7 +60,7 @@ Task<Result<int>> show_list(Session& s, std::string_view what,
   if (!list || !list->is(json::Kind::array)) {
     co_return Error(Errc::data_loss, cat("the server's answer has no list of ", what));
   }
-  s.terminal.out(table(*list));
+  print_out(s.terminal, table(*list));
   co_return 0;
 }
 

@@ -2,8 +2,7 @@
 #include <unistd.h>
 
 #include "cmd/narad/commands.h"
-#include "cmd/narad/parser.h"
-#include "cmd/narad/terminal.h"
+#include "cmd/narad/session.h"
 #include "internal/fsck/check.h"
 #include "pkg/base/text.h"
 #include "pkg/env/real/real_fs.h"
@@ -30,7 +29,7 @@ int run_checks(const Arguments& args, Terminal& terminal, const Check& check) {
   options.allow_live = args.flag("allow-live");
   for (const std::string& path : args.operands()) check(fs, path, report, options);
   bool json = args.text("output") == "json";
-  terminal.out(json ? cat(report.json(), "\n") : report.text());
+  print_out(terminal, json ? cat(report.json(), "\n") : report.text());
   return report.result();
 }
 

@@ -47,7 +47,7 @@ Task<Result<int>> run(Session& s) {
     co_return 0;
   }
   std::string header = row("TOPIC", "PARTS", "MESSAGES", "SIZE", "OWNERS", "ROLE");
-  std::string out = s.terminal.faint(header);
+  std::string out;
   Totals totals;
   for (const client::TopicInfo& listed : page.topics) {
     totals.partitions += listed.partitions;
@@ -60,7 +60,8 @@ Task<Result<int>> run(Session& s) {
   }
   out += row("total", cat(totals.partitions), cat(totals.messages), short_bytes(totals.bytes),
              cat(totals.owners.size()), "");
-  s.terminal.out(out);
+  s.terminal.out(s.terminal.faint(header));
+  print_out(s.terminal, out);
   co_return 0;
 }
 

@@ -57,7 +57,7 @@ class Patience {
  public:
   explicit Patience(Session& s) : session_(s) {}
   Task<void> after(const Error& error) {
-    session_.terminal.err(cat("narad: ", error.text(), "; trying again\n"));
+    complain(session_.terminal, cat(error.text(), "; trying again"));
     Nanos pause = std::exchange(pause_, std::min(pause_ * 2, kErrorPauseMax));
     co_await sleep_for(session_.env, pause);
   }
@@ -74,7 +74,7 @@ Task<void> ack(Session& s, const client::Received& m) {
     auto done = co_await s.client.ack(s.args.operand(0), m.receipt_handle);
     if (done || done.error().code() == Errc::gone) co_return;
     if (attempt == kAckTries || !may_pass(done.error())) {
-      s.terminal.err(cat("narad: ack ", m.receipt_handle, ": ", done.error().text(), "\n"));
+      complain(s.terminal, cat("ack ", m.receipt_handle, ": ", done.error().text()));
       co_return;
     }
     co_await sleep_for(s.env, milliseconds(200) * attempt);

@@ -89,7 +89,7 @@ std::string topics_json(const std::vector<client::TopicInfo>& topics) {
 Task<Result<int>> ls(Session& s) {
   NARAD_CO_TRY(auto topics, co_await s.client.all_topics());
   if (s.args.flag("json")) {
-    s.terminal.out(topics_json(topics));
+    print_out(s.terminal, topics_json(topics));
     co_return 0;
   }
   if (topics.empty()) {
@@ -97,12 +97,13 @@ Task<Result<int>> ls(Session& s) {
     co_return 0;
   }
   std::string header = topic_row("NAME", "PARTITIONS", "RETENTION", "ROLE");
-  std::string out = cat(s.terminal.faint(header), "\n");
+  s.terminal.out(cat(s.terminal.faint(header), "\n"));
+  std::string out;
   for (const client::TopicInfo& t : topics) {
     out += cat(topic_row(t.name, cat(t.partitions), retention_text(t.retention_ms), role_text(t)),
                "\n");
   }
-  s.terminal.out(out);
+  print_out(s.terminal, out);
   co_return 0;
 }
 

@@ -19,9 +19,22 @@ Task<int> run_body(Session session, Task<Result<int>> (*body)(Session&)) {
 
 }  // namespace
 
+void print_out(Terminal& terminal, std::string_view text) {
+  if (!terminal.out_is_terminal()) return terminal.out(text);
+  terminal.out(printable(text, true));
+}
+
+void print_err(Terminal& terminal, std::string_view text) {
+  if (!terminal.err_is_terminal()) return terminal.err(text);
+  terminal.err(printable(text, true));
+}
+
+void complain(Terminal& terminal, std::string_view text) {
+  print_err(terminal, cat("narad: ", text, "\n"));
+}
+
 int report(Terminal& terminal, const Error& error, Manners manners) {
-  bool for_terminal = terminal.err_is_terminal();
-  terminal.err(cat("narad: ", for_terminal ? printable(error.text(), true) : error.text(), "\n"));
+  complain(terminal, error.text());
   if (manners == Manners::classic) return 1;
   bool unknown = error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome ||
                  error.code() == Errc::data_loss;
@@ -47,11 +60,7 @@ int run_session(const Arguments& args, Terminal& terminal, Task<Result<int>> (*b
 void print_json(Terminal& terminal, std::string_view body) {
   if (body.empty()) return;
   auto pretty = json::pretty(body);
-  if (pretty) {
-    terminal.out(cat(terminal.out_is_terminal() ? printable(*pretty, true) : *pretty, "\n"));
-  } else {
-    terminal.out(terminal.out_is_terminal() ? printable(body, true) : std::string(body));
-  }
+  print_out(terminal, pretty ? cat(*pretty, "\n") : std::string(body));
 }
 
 }  // namespace narad::cli

@@ -25,6 +25,13 @@ struct SessionOptions {
 int run_session(const Arguments& args, Terminal& terminal, Task<Result<int>> (*body)(Session&),
                 SessionOptions options = {});
 
+// Prints text that has words of a server or of a file in it: where a person looks at it, control
+// characters are escaped. Styles of our own do not go through here.
+void print_out(Terminal& terminal, std::string_view text);
+void print_err(Terminal& terminal, std::string_view text);
+// "narad: text" and a newline to standard error, in the same way.
+void complain(Terminal& terminal, std::string_view text);
+
 // Prints the error; the exit status that fits it.
 int report(Terminal& terminal, const Error& error, Manners manners);
 
