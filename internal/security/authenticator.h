@@ -6,6 +6,10 @@
 // deleted user take effect with the next request. Passwords are hashed one at a time (each takes a
 // core for 50 ms), equal ones once for all who wait. Nothing here holds a password longer than the
 // check of it takes.
+//
+// A name that nobody has is refused after a hash, as a wrong password is. But such names have few
+// places in the row, and who finds them taken is refused together with the last in them: whoever
+// invents names by the thousand keeps nobody out who has one.
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -21,6 +25,8 @@ class Authenticator {
  public:
   // Checks that wait for their turn. Beyond it: unavailable.
   static constexpr std::size_t kWaitingMax = 256;
+  // Of those, the ones of users that do not exist. Beyond it one stands for others too.
+  static constexpr std::size_t kStrangersMax = 4;
 
   // REQUIRES: the proposer outlives this.
   Authenticator(Env& env, metastore::Proposer& proposer);
@@ -62,7 +68,9 @@ class Authenticator {
   Failures failures_;
   mutable std::unordered_map<std::string, Verified> verified_;  // by username
   std::unordered_map<Fingerprint, std::shared_ptr<Check>> checks_;
-  Mutex turn_;  // held while a job hashes
+  std::size_t strangers_ = 0;             // checks of users that do not exist
+  std::shared_ptr<Check> last_stranger_;  // the newest of them: done after the others
+  Mutex turn_;                            // held while a job hashes
   std::uint64_t hashed_ = 0;
   TaskGroup tasks_;
 };

@@ -199,17 +199,57 @@ TEST(Authenticator, MoreChecksThanMayWait_AreTurnedAway) {
   auto logins = std::make_shared<Logins>();
   logins->answers.resize(Authenticator::kWaitingMax + 5);
   TaskGroup group(w.solo.env());
+  const std::string hash = World::hash_of("pw");
   for (std::size_t i = 0; i < logins->answers.size(); ++i) {
-    // Headers of users that do not exist: nothing but the bound stops them. Cut off before they are
-    // hashed, all but the first.
-    group.spawn("login",
-                login_task(w.authenticator, basic_header(cat("nobody-", i), "x"), logins, i));
+    // A user each: nothing but the bound stops them. Cut off before they are hashed, all but the
+    // first.
+    const std::string name = cat("user-", i);
+    w.proposer.apply(metastore::CreateUser{name, hash, {}, false, {}});
+    group.spawn("login", login_task(w.authenticator, basic_header(name, "x"), logins, i));
   }
   w.wait(Nanos(1));
   std::size_t turned_away = 0;
   for (const auto& answer : logins->answers) turned_away += answer == Errc::unavailable;
   EXPECT_EQ(turned_away, 5u);
   w.solo.run([&](Env&) { return group.stop(); });
+}
+
+TEST(Authenticator, FloodOfInventedNames_KeepsNobodyOutAndCostsFewHashes) {
+  World w;
+  constexpr std::size_t kFlood = 2 * Authenticator::kWaitingMax;
+  auto logins = std::make_shared<Logins>();
+  logins->answers.resize(kFlood + 1);
+  TaskGroup group(w.solo.env());
+  for (std::size_t i = 0; i < kFlood; ++i) {
+    group.spawn("login",
+                login_task(w.authenticator, basic_header(cat("nobody-", i), "x"), logins, i));
+  }
+  group.spawn("login", login_task(w.authenticator, basic_header("ann", "right"), logins, kFlood));
+  w.wait(Nanos(1));
+  EXPECT_EQ(logins->done, 0u) << "none is refused faster than a hash takes";
+  w.solo.run([&](Env& env) { return all_done(env, logins); });
+  w.solo.run([&](Env&) { return group.stop(); });
+  EXPECT_EQ(logins->answers.back(), std::nullopt);
+  logins->answers.pop_back();
+  for (const auto& answer : logins->answers) EXPECT_EQ(answer, Errc::unauthenticated);
+  EXPECT_EQ(w.authenticator.hashed(), Authenticator::kStrangersMax + 1);
+}
+
+TEST(Authenticator, NameTakenWhileItStoodInvented_IsLookedAtAgain) {
+  World w;
+  auto logins = std::make_shared<Logins>();
+  logins->answers.resize(Authenticator::kStrangersMax + 1);
+  TaskGroup group(w.solo.env());
+  for (std::size_t i = 0; i < logins->answers.size(); ++i) {
+    group.spawn("login",
+                login_task(w.authenticator, basic_header(cat("new-", i), "pw"), logins, i));
+  }
+  w.wait(Nanos(1));
+  w.add(cat("new-", Authenticator::kStrangersMax), "pw");
+  w.solo.run([&](Env& env) { return all_done(env, logins); });
+  w.solo.run([&](Env&) { return group.stop(); });
+  EXPECT_EQ(logins->answers.back(), std::nullopt) << "the one that had no place of its own";
+  EXPECT_EQ(logins->answers.front(), Errc::unauthenticated);
 }
 
 TEST(Authenticator, CallerThatGoesAway_LeavesTheCheckToOthers) {
