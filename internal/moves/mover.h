@@ -186,6 +186,8 @@ class Mover {
   Nanos frozen_for(Nanos now) const;  // the freeze in force, or the last one
   bool forced() const { return forced_; }
   bool flipped() const { return flipped_; }
+  bool ended() const { return flipped_ || over_; }
+  bool source_dead() const { return dead_; }
   bool converged() const { return converged_; }
   bool took_off() const { return took_off_; }
   Offset copy_end() const { return copy_end_; }

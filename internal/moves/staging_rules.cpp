@@ -150,6 +150,17 @@ std::optional<UnixMillis> copied_mtime(const wire::ListedSegment& segment,
   return mtime;
 }
 
+Disposal judge_disposal(const DisposalCase& c) {
+  if (!c.holds_records || c.topic_deleted) return Disposal::remove;
+  if (c.owned_here) {
+    return c.installed_from_source && !c.took_off ? Disposal::remove : Disposal::keep;
+  }
+  if (!c.row_exists || c.source_gone) return Disposal::set_aside;
+  if (!c.owner) return Disposal::ask_owner;
+  const bool same_log = c.log == LogId(0) || c.owner->log == LogId(0) || c.log == c.owner->log;
+  return same_log && c.owner->hwm >= c.end ? Disposal::remove : Disposal::set_aside;
+}
+
 CopiedPositions copied_positions(const wire::Listing& listing, Offset hwm) {
   CopiedPositions out;
   out.capped = listing.frontier > hwm;

@@ -68,4 +68,33 @@ struct CopiedPositions {
 };
 CopiedPositions copied_positions(const wire::Listing& listing, Offset hwm);
 
+// ---- staging that no running move wants (FLP-21, QUA-4 to QUA-6)
+
+struct DisposalCase {
+  bool topic_deleted = false;  // the deletion of this life is applied (behind a barrier)
+  bool row_exists = false;     // of this life
+  bool holds_records = false;
+  LogId log{0};   // of what is staged, if it can be told
+  Offset end{0};  // of what is staged
+  bool owned_here = false;
+  // The partition's path holds what a move from that source installed, and this move took nothing
+  // off it: the flip of an earlier attempt was applied after all.
+  bool installed_from_source = false;
+  bool took_off = false;
+  bool source_gone = false;  // dead by its record, or without one
+  // What the present owner listed after the move had ended; nothing if it was not asked yet.
+  struct Owner {
+    LogId log{0};
+    Offset hwm{0};
+  };
+  std::optional<Owner> owner;
+};
+enum class Disposal : std::uint8_t {
+  remove,
+  set_aside,
+  keep,       // where it is, for an operator (QUA-5)
+  ask_owner,  // nothing can be said before it has answered
+};
+Disposal judge_disposal(const DisposalCase& c);
+
 }  // namespace narad::moves

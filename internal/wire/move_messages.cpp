@@ -419,6 +419,12 @@ std::string encode(const SilenceAnswer& m) {
   return w.take();
 }
 
+std::string encode(const Receipt& m) {
+  json::Writer w;
+  write(w, m);
+  return w.take();
+}
+
 Result<Listing> decode_listing(std::string_view body) {
   return decode_move<Listing>("the listing", body, [](MoveFields& f, Listing& m) { read(f, m); });
 }

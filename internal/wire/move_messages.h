@@ -192,6 +192,7 @@ std::string encode(const FreezeAnswer& m);
 std::string encode(const SegmentDigests& m);
 std::string encode(const MoveReports& m);
 std::string encode(const SilenceAnswer& m);
+std::string encode(const Receipt& m);  // at most metastore::kReceiptBytesMax
 
 Result<Listing> decode_listing(std::string_view body);
 Result<FreezeRequest> decode_freeze_request(std::string_view body);

@@ -1,0 +1,160 @@
+#include "internal/moves/runner.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "internal/moves/worker.h"
+#include "pkg/base/text.h"
+
+namespace narad::moves {
+
+struct Runner::Impl {
+  Impl(Env& e, std::string node_id, metastore::Proposer& m, SourceCalls& source,
+       LeaderCalls& leader, InstallPlace& place, RunnerTiming timing)
+      : env(e),
+        shop{e,      std::move(node_id),
+             m,      source,
+             leader, place,
+             timing, Throttle(e, timing.bytes_per_second),
+             {}},
+        tasks(e) {}
+
+  Env& env;
+  Workshop shop;
+  std::map<RaftIndex, std::shared_ptr<Worker>> workers;  // by move id
+  std::vector<std::function<void()>> listeners;
+  // What the last good pass read (RUN-3), and why the next one may not be skipped.
+  std::optional<std::pair<RaftIndex, RaftIndex>> seen;
+  Nanos read_at{0};
+  Nanos next_tick{0};
+  TaskGroup tasks;
+
+  Task<void> run();
+  void tick();
+  void look(bool is_tick);
+  bool may_skip() const;
+  bool read_assignments();
+  bool start_worker(MoveKey key);
+  Task<void> work(std::shared_ptr<Worker> worker);
+};
+
+bool Runner::Impl::may_skip() const {
+  const metastore::ViewPtr view = shop.metastore.view();
+  const std::pair now_at{view->versions.topics, view->versions.assignments};
+  return seen && *seen == now_at && env.clock.mono() - read_at < shop.timing.full_pass;
+}
+
+// One move after the other of which this node is the target. False if one of them has to wait.
+bool Runner::Impl::read_assignments() {
+  const metastore::ViewPtr view = shop.metastore.view();
+  bool all = true;
+  view->topics.for_each([&](const metastore::TopicRowPtr& row) {
+    for (std::size_t p = 0; p < row->assignments.size(); ++p) {
+      const Assignment& a = row->assignments[p];
+      const bool here = a.move_id.value() != 0 && a.target_node == shop.node_id &&
+                        !(a.owner_node == shop.node_id && a.owner_disk == a.target_disk);
+      if (!here || a.owner_node.empty() || workers.contains(a.move_id)) continue;
+      MoveKey key;
+      key.partition = {row->topic.name, PartitionId(static_cast<std::uint32_t>(p))};
+      key.incarnation = a.incarnation;
+      key.move_id = a.move_id;
+      key.source = a.owner_node;
+      key.self = shop.node_id;
+      key.disk = a.target_disk;
+      all = start_worker(std::move(key)) && all;
+    }
+  });
+  return all;
+}
+
+// False if a worker of an earlier move of that partition has not ended yet.
+bool Runner::Impl::start_worker(MoveKey key) {
+  for (const auto& [id, worker] : workers) {
+    if (worker->key().partition == key.partition) return false;
+  }
+  const RaftIndex id = key.move_id;
+  auto worker = std::make_shared<Worker>(shop, std::move(key));
+  workers.emplace(id, worker);
+  ++shop.stats.started;
+  tasks.spawn("move", work(std::move(worker)));
+  return true;
+}
+
+Task<void> Runner::Impl::work(std::shared_ptr<Worker> worker) {
+  co_await worker->run();
+  co_await worker->stop();
+  workers.erase(worker->key().move_id);
+  seen.reset();  // RUN-5
+  // One that waited for it starts at once.
+  shop.metastore.changed().notify_all();
+}
+
+void Runner::Impl::look(bool is_tick) {
+  if (may_skip()) {
+    if (is_tick) ++shop.stats.skipped_ticks;
+    return;
+  }
+  ++shop.stats.full_passes;
+  const metastore::ViewPtr view = shop.metastore.view();
+  const std::pair at{view->versions.topics, view->versions.assignments};
+  seen.reset();
+  if (!read_assignments()) return;  // RUN-4
+  seen = at;
+  read_at = env.clock.mono();
+}
+
+Task<void> Runner::Impl::run() {
+  next_tick = env.clock.mono();
+  for (;;) {
+    const bool is_tick = env.clock.mono() >= next_tick;
+    if (is_tick) next_tick = env.clock.mono() + shop.timing.tick;
+    for (const auto& [id, worker] : workers) worker->poke();
+    look(is_tick);
+    if (is_tick) {
+      for (const auto& listener : listeners) listener();
+    }
+    const Nanos left = next_tick - env.clock.mono();
+    if (left > Nanos(0)) (void)co_await shop.metastore.changed().wait_for(left);
+  }
+}
+
+Runner::Runner(Env& env, std::string node_id, metastore::Proposer& metastore, SourceCalls& source,
+               LeaderCalls& leader, InstallPlace& place, RunnerTiming timing)
+    : impl_(std::make_unique<Impl>(env, std::move(node_id), metastore, source, leader, place,
+                                   timing)) {}
+
+Runner::~Runner() = default;
+
+void Runner::start() { impl_->tasks.spawn("move runner", impl_->run()); }
+
+Task<void> Runner::stop() {
+  co_await impl_->tasks.stop();
+  // Their tasks were cancelled; what they had started beside themselves ends here.
+  for (auto& [id, worker] : impl_->workers) co_await worker->stop();
+  impl_->workers.clear();
+}
+
+std::vector<wire::MoveReport> Runner::reports() const {
+  std::vector<wire::MoveReport> out;
+  for (const auto& [id, worker] : impl_->workers) out.push_back(worker->report());
+  return out;
+}
+
+RunnerStats Runner::stats() const {
+  RunnerStats stats = impl_->shop.stats;
+  stats.blocked_unverifiable = stats.blocked_copy_behind = stats.blocked_went_back = 0;
+  for (const auto& [id, worker] : impl_->workers) {
+    const std::string_view why = worker->blocked();
+    if (why == "copy_unverifiable") ++stats.blocked_unverifiable;
+    if (why == "source_dead_copy_behind") ++stats.blocked_copy_behind;
+    if (why == "source_went_back") ++stats.blocked_went_back;
+  }
+  return stats;
+}
+
+void Runner::on_tick(std::function<void()> listener) {
+  impl_->listeners.push_back(std::move(listener));
+}
+
+}  // namespace narad::moves

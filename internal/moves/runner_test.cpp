@@ -1,0 +1,554 @@
+// Whole moves onto a node: a real runner, metastore and staging, with a source that goes on
+// committing, calls that fail and answers that are lost.
+#include "internal/moves/runner.h"
+
+#include <gtest/gtest.h>
+
+#include "internal/moves/staging.h"
+#include "internal/moves/world_for_test.h"
+
+namespace narad::moves {
+namespace {
+
+using namespace testing;
+
+// A place over plain files; what internal/node makes of it is tested there.
+class FilePlace final : public InstallPlace {
+ public:
+  FilePlace(Env& env, metastore::Proposer& metastore) : env_(env), metastore_(metastore) {}
+
+  MoveDisk disk(const std::string& id) const override { return {id, "/data", id == "d1"}; }
+  std::string partition_directory(const std::string&, const TopicPartition& p) const override {
+    return join_path(cat("/data/topics/", p.topic), partition_directory_name(p.partition));
+  }
+  Task<Result<void>> prepare(TopicPartition p, Incarnation i, std::string) override {
+    const metastore::ViewPtr view = metastore_.view();
+    const metastore::TopicRow* row = view->topics.find(p.topic);
+    if (row == nullptr || row->topic.incarnation != i)
+      co_return Error(Errc::conflict, "another incarnation");
+    auto make = [&fs = env_.fs, path = cat("/data/topics/", p.topic)] {
+      return make_directories(fs, path);
+    };
+    co_return co_await blocking(env_, "prepare", std::move(make));
+  }
+  Task<Result<std::string>> install(TopicPartition p, Incarnation, std::string disk,
+                                    std::string staged) override {
+    auto put = [&fs = env_.fs, path = partition_directory(disk, p),
+                staged]() -> Result<std::string> {
+      NARAD_TRY(bool there, exists(fs, path));
+      if (there) return Error(Errc::conflict, cat(path, " is taken"));
+      NARAD_TRY(fs.rename(staged, path));
+      NARAD_TRY(settle_install(fs, path, staged));
+      return std::string();
+    };
+    co_return co_await blocking(env_, "install", std::move(put));
+  }
+  Task<Result<void>> take_off(TopicPartition p, Incarnation, std::string disk, std::string staged,
+                              RaftIndex move) override {
+    ++taken_off;
+    auto take = [&fs = env_.fs, path = partition_directory(disk, p), staged,
+                 move]() -> Result<void> {
+      NARAD_TRY(auto marker, read_marker(fs, path));
+      if (!marker || marker->move_id != move) return Error(Errc::conflict, "not that install");
+      NARAD_TRY(fs.rename(path, staged));
+      return settle_install(fs, path, staged);
+    };
+    co_return co_await blocking(env_, "take off", std::move(take));
+  }
+
+  std::uint64_t taken_off = 0;
+
+ private:
+  Env& env_;
+  metastore::Proposer& metastore_;
+};
+
+class FileSite final : public Site {
+ public:
+  FileSite(Env& env, metastore::Proposer& metastore) : place_(env, metastore) {}
+  InstallPlace& place() override { return place_; }
+  Task<void> close() override { co_return; }
+  FilePlace place_;
+};
+
+Task<std::shared_ptr<Site>> make_file_site(Env& env, metastore::Proposer& metastore) {
+  co_return std::make_shared<FileSite>(env, metastore);
+}
+
+constexpr const char* kPath = "/data/topics/orders/p00003";
+constexpr const char* kStaged = "/data/.moves/orders-3";
+
+class RunnerTest : public ::testing::Test {
+ protected:
+  FilePlace& place() { return static_cast<FileSite&>(*world.node().site).place_; }
+  RunnerStats stats() { return world.node().runner->stats(); }
+  std::size_t reports() { return world.node().runner->reports().size(); }
+  wire::MoveReport report() {
+    const auto all = world.node().runner->reports();
+    return all.empty() ? wire::MoveReport{} : all.front();
+  }
+  bool becomes(std::string_view phase, Nanos limit = 60s) {
+    return world.until([&] { return report().phase == phase; }, limit);
+  }
+  bool arrives(Nanos limit = 120s) {
+    return world.until([&] { return world.here() && stats().done == 1 && reports() == 0; }, limit);
+  }
+  // What the copy at the path holds.
+  std::vector<std::string> arrived() {
+    auto fs = world.machine.disk().clone();
+    seglog::SegmentedLog::OpenOptions o;
+    o.directory = kPath;
+    auto opened = seglog::SegmentedLog::open(*fs, std::move(o));
+    EXPECT_TRUE(opened) << opened.error().text();
+    if (!opened) return {};
+    EXPECT_TRUE(opened.value()->open_report().clean);
+    return SourceLog::records(*fs, kPath, *opened.value()->view());
+  }
+  bool exists(const std::string& path) {
+    const auto all = world.machine.disk().all_paths();
+    return std::find(all.begin(), all.end(), path + "/") != all.end();
+  }
+  void expect_whole_move() {
+    EXPECT_EQ(arrived(), world.log.records());
+    EXPECT_FALSE(exists(kStaged));
+    EXPECT_FALSE(world.machine.disk().seen_bytes(join_path(kPath, kStagingRecordName)));
+  }
+
+  World world{make_file_site};
+};
+
+TEST_F(RunnerTest, OWN_5_Move_IsFoundCarriedOutAndFlippedByTheDestination) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+  const RunnerStats s = stats();
+  EXPECT_EQ(s.started, 1u);
+  EXPECT_EQ(s.bytes, world.source.chunk_bytes);
+  EXPECT_EQ(world.source.armed, 1u);
+  EXPECT_EQ(world.source.fences, 1u);
+  EXPECT_TRUE(world.node().runner->reports().empty());
+}
+
+TEST_F(RunnerTest, OWN_7_CPY_1_CPY_5_SourceCommitsUntilTheFreeze_AndAllOfItArrives) {
+  world.log.append(2000, 2000);
+  world.source.commits_each_tick = 10;
+  world.timing.lag_bytes = 20'000;
+  world.timing.chunk_bytes = 20'000;
+  ASSERT_TRUE(world.boot());
+  std::uint64_t at_target = world.log.log->hwm().value();
+  std::uint64_t frozen_at = 0;
+  world.source.on_freeze = [&](const wire::FreezeRequest& r) {
+    if (!r.token) frozen_at = world.log.log->hwm().value();
+  };
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_GT(frozen_at, at_target) << "it went on committing during the copy";
+  const auto marker = read_marker(world.machine.disk(), kPath).value();
+  EXPECT_LT(marker->receipt.frozen_ms, 1000u);
+  EXPECT_GT(marker->receipt.copy_ms, marker->receipt.frozen_ms);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, RUN_7_NewTarget_StartsWithoutWaitingForTheTick) {
+  ASSERT_TRUE(world.boot());
+  world.pass(300ms);
+  world.set_target();
+  EXPECT_TRUE(world.until([&] { return stats().started == 1; }, 10ms));
+}
+
+TEST_F(RunnerTest, RUN_1_RUN_3_RUN_6_UnchangedVersions_SkipTheRead) {
+  ASSERT_TRUE(world.boot());
+  std::uint64_t ticks = 0;
+  world.node().runner->on_tick([&] { ++ticks; });
+  world.pass(1s);
+  const RunnerStats before = stats();
+  world.pass(20s);
+  EXPECT_EQ(stats().full_passes, before.full_passes);
+  EXPECT_GE(stats().skipped_ticks, before.skipped_ticks + 19);
+  EXPECT_GE(ticks, 20u);
+  EXPECT_LE(ticks, 22u);
+  world.pass(30s);
+  EXPECT_EQ(stats().full_passes, before.full_passes + 1) << "every 30 s whatever the versions say";
+}
+
+TEST_F(RunnerTest, RUN_5_WorkersExit_ForcesARead) {
+  ASSERT_TRUE(world.boot());
+  world.pass(2s);
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return stats().done == 1; }, 60s));
+  world.pass(100ms);
+  const std::uint64_t passes = stats().full_passes;
+  world.pass(5s);
+  EXPECT_LE(stats().full_passes, passes + 1);
+  EXPECT_GE(passes, 4u) << "the target, the arm, the flip, and the exit";
+}
+
+TEST_F(RunnerTest, RUN_10_ABT_4_ClearedTarget_StopsTheWorkerAndItsStaging) {
+  world.log.append(500);
+  world.source.faults.latency = 200ms;
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 3000; }, 60s));
+  world.clear_target();
+  ASSERT_TRUE(world.until([&] { return stats().ended_without_flip == 1; }, 5s));
+  EXPECT_FALSE(exists(kStaged)) << "the owner still has all of it";
+  EXPECT_EQ(world.row().owner_node, kSource);
+  const std::uint64_t chunks = world.source.chunks;
+  world.pass(10s);
+  EXPECT_EQ(world.source.chunks, chunks);
+}
+
+TEST_F(RunnerTest, FLP_17_TargetSetAgain_IsANewWorkerAndANewCopy) {
+  world.log.append(200);
+  world.source.faults.latency = 100ms;
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 3000; }, 60s));
+  world.clear_target();
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(stats().started, 2u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, RUN_11_CPY_10_SRC_1_SourceAway_IsWaitedForAndTheCopyResumed) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 5000; }, 60s));
+  world.source.faults.unreachable = true;
+  ASSERT_TRUE(becomes("waiting_for_source"));
+  world.pass(10min);
+  EXPECT_EQ(stats().ended_without_flip, 0u);
+  EXPECT_GT(report().attempts, 100u);
+  EXPECT_FALSE(report().last_error.empty());
+  world.source.faults.unreachable = false;
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+  EXPECT_LT(world.source.chunk_bytes, world.log.log->stats().bytes + 10 * 1500);
+}
+
+TEST_F(RunnerTest, FEN_1_LongDrain_KeepsTheFreezeAlive) {
+  world.log.append(10);
+  ASSERT_TRUE(world.boot());
+  bool grown = false;
+  world.source.on_freeze = [&](const wire::FreezeRequest& r) {
+    if (r.token || grown) return;
+    grown = true;
+    world.log.append(1500);  // what came in since the last pass
+    world.source.faults.latency = 2s;
+  };
+  world.set_target();
+  ASSERT_TRUE(arrives(20min));
+  EXPECT_EQ(world.source.armed, 1u) << "one freeze, however long the drain";
+  ASSERT_GT(world.source.extended_at.size(), 5u);
+  for (std::size_t i = 1; i < world.source.extended_at.size(); ++i) {
+    EXPECT_LT(world.source.extended_at[i] - world.source.extended_at[i - 1], 12s);
+  }
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, FEN_3_FEN_4_FEN_6_CommitsBehindTheCopy_AreCaughtByTheFence) {
+  world.log.append(50);
+  ASSERT_TRUE(world.boot());
+  std::uint64_t fences = 0;
+  world.source.on_freeze = [&](const wire::FreezeRequest& r) {
+    // A source that is out of order: the freeze did not hold.
+    if (r.expect_hwm && ++fences == 1) world.log.append(5);
+  };
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(world.source.armed, 2u);
+  EXPECT_EQ(fences, 2u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, FLP_5_FLP_8_AnswerOfTheFlipLost_IsFoundToBeDone) {
+  world.log.append(100);
+  world.proposer_faults = [](FaultyProposer& p) { p.unanswered = {{"complete_move", 1}}; };
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(place().taken_off, 0u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, FLP_9_FlipThatWasNeverApplied_IsProposedAgain) {
+  world.log.append(100);
+  world.proposer_faults = [](FaultyProposer& p) {
+    p.never = {{"complete_move", 1}, {"complete_move", 2}, {"complete_move", 3}};
+  };
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(world.node().proposer->seen["complete_move"], 4u);
+  EXPECT_EQ(world.source.fences, 4u) << "asked before each";
+  EXPECT_EQ(place().taken_off, 0u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, FLP_10_FLP_18_FlipThatIsNeverAnswered_IsGivenUpAndDoneAnew) {
+  world.log.append(100);
+  world.source.commits_each_tick = 1;
+  world.proposer_faults = [](FaultyProposer& p) {
+    for (std::uint64_t n = 1; n < 40; ++n) p.never.insert({"complete_move", n});
+  };
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return place().taken_off == 1; }, 10min));
+  EXPECT_FALSE(world.source.frozen());
+  EXPECT_EQ(world.row().owner_node, kSource);
+  const std::uint64_t hwm = world.log.log->hwm().value();
+  const std::uint64_t fetched = world.source.chunk_bytes;
+  world.node().proposer->never.clear();
+  ASSERT_TRUE(arrives(10min));
+  EXPECT_GT(world.log.log->hwm().value(), hwm) << "the source went on";
+  EXPECT_GT(fetched, 5000u);
+  EXPECT_EQ(world.source.chunk_bytes, world.log.log->stats().bytes) << "only what it lacked";
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, FLP_13_FLP_16_FlipLosesToAReplan_TheCopyLeavesThePath) {
+  world.log.append(100);
+  world.proposer_faults = [](FaultyProposer& p) { p.never = {{"complete_move", 1}}; };
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(becomes("flipping"));
+  world.pass(10ms);
+  ASSERT_TRUE(exists(kPath));
+  world.set_target("e");
+  ASSERT_TRUE(world.until([&] { return stats().ended_without_flip == 1; }, 60s));
+  EXPECT_EQ(place().taken_off, 1u);
+  EXPECT_FALSE(exists(kPath));
+  EXPECT_FALSE(exists(kStaged));
+  EXPECT_EQ(world.row().owner_node, kSource);
+}
+
+TEST_F(RunnerTest, FLP_19_WithoutALeader_TheInstallStays) {
+  world.log.append(100);
+  world.proposer_faults = [](FaultyProposer& p) { p.unanswered = {{"complete_move", 1}}; };
+  ASSERT_TRUE(world.boot());
+  world.node().proposer->before = [&](const metastore::Command& c) {
+    if (metastore::op_name(c) == "complete_move") world.node().proposer->no_leader = true;
+  };
+  world.set_target();
+  ASSERT_TRUE(becomes("flipping"));
+  world.pass(10min);
+  EXPECT_TRUE(exists(kPath));
+  EXPECT_EQ(place().taken_off, 0u);
+  world.node().proposer->before = nullptr;
+  world.node().proposer->no_leader = false;
+  ASSERT_TRUE(arrives(10min));
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, VER_2_VER_3_VER_4_SourceThatListsMoreThanItHas_IsBlockedAfterOneRedo) {
+  world.log.append(60);
+  ASSERT_TRUE(world.boot());
+  // Its listing names a high watermark that its bytes do not reach, and its fence confirms it.
+  struct Lying final : SourceCalls {
+    explicit Lying(FakeSource& s) : inner(s) {}
+    Task<Result<wire::Listing>> listing(std::string n, wire::MoveRef m) override {
+      auto l = co_await inner.listing(std::move(n), std::move(m));
+      if (l) l.value().hwm = l.value().hwm.next();
+      co_return l;
+    }
+    Task<Result<std::string>> chunk(std::string n, wire::MoveRef m, Offset b, std::uint64_t f,
+                                    std::uint64_t l) override {
+      return inner.chunk(std::move(n), std::move(m), b, f, l);
+    }
+    Task<Result<wire::SegmentDigests>> digests(std::string n, wire::MoveRef m, Offset b) override {
+      return inner.digests(std::move(n), std::move(m), b);
+    }
+    Task<Result<wire::FreezeAnswer>> freeze(std::string n, wire::FreezeRequest r) override {
+      if (r.expect_hwm) r.expect_hwm = Offset(r.expect_hwm->value() - 1);
+      auto a = co_await inner.freeze(std::move(n), std::move(r));
+      if (a && a.value().listing) a.value().listing->hwm = a.value().listing->hwm.next();
+      co_return a;
+    }
+    FakeSource& inner;
+  };
+  auto lying = std::make_unique<Lying>(world.source);
+  Runner runner(world.node().env, kSelf, *world.node().proposer, *lying, world.source, place(),
+                world.timing);
+  world.node().runner->start();
+  auto stopped = std::make_shared<bool>(false);
+  struct Stop {
+    static Task<void> run(Runner& r, std::shared_ptr<bool> done) {
+      co_await r.stop();
+      *done = true;
+    }
+  };
+  world.node().tasks.spawn("stop", Stop::run(*world.node().runner, stopped));
+  ASSERT_TRUE(world.until([&] { return *stopped; }, 10s));
+  runner.start();
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return runner.stats().blocked_unverifiable == 1; }, 60s));
+  EXPECT_EQ(world.logged("move: staged copy cannot be verified; not freezing the source again"),
+            1u);
+  EXPECT_EQ(world.source.armed, 2u);
+  world.pass(10min);
+  EXPECT_EQ(world.source.armed, 2u) << "no more freezes";
+  EXPECT_FALSE(world.source.frozen());
+  EXPECT_EQ(world.row().owner_node, kSource);
+  world.clear_target();
+  ASSERT_TRUE(world.until([&] { return runner.reports().empty(); }, 60s));
+  auto gone = std::make_shared<bool>(false);
+  world.node().tasks.spawn("stop", Stop::run(runner, gone));
+  ASSERT_TRUE(world.until([&] { return *gone; }, 10s));
+}
+
+TEST_F(RunnerTest, SRC_2_SRC_6_SRC_14_DeadSource_IsReplacedByTheStagedCopy) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.commits_each_tick = 1;
+  std::uint64_t named = 0;
+  world.source.on_freeze = [&](const wire::FreezeRequest& r) {
+    if (!r.token && named == 0) {
+      named = world.log.log->hwm().value();
+      world.source.faults.unreachable = true;  // it dies as it is asked to freeze
+    }
+  };
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return named > 0; }, 60s));
+  const auto had = world.log.records();
+  world.source.commits_each_tick = 0;
+  world.kill_source();
+  world.source.silent = 1h;
+  world.pass(119s);
+  EXPECT_FALSE(world.here());
+  ASSERT_TRUE(arrives(30s));
+  EXPECT_EQ(stats().force_promoted, 1u);
+  const auto marker = read_marker(world.machine.disk(), kPath).value();
+  ASSERT_TRUE(marker);
+  EXPECT_TRUE(marker->force_promoted);
+  const auto have = arrived();
+  EXPECT_EQ(have.size(), marker->promoted_hwm.value());
+  EXPECT_GE(have.size(), 300u);
+  EXPECT_TRUE(std::equal(have.begin(), have.end(), had.begin()));
+}
+
+TEST_F(RunnerTest, SRC_8_SRC_9_SRC_10_CopyBehind_WaitsAndSaysSo) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.on_chunk = [&](Offset, std::uint64_t, std::string&) {
+    if (world.source.chunks > 5) world.source.faults.unreachable = true;
+  };
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.source.chunks > 5; }, 60s));
+  world.kill_source();
+  world.source.silent = 1h;
+  ASSERT_TRUE(world.until([&] { return stats().blocked_copy_behind == 1; }, 5min));
+  world.pass(10min);
+  constexpr const char* kText =
+      "move: the source is dead and this node's copy is behind its last high watermark, so it "
+      "cannot force-promote";
+  EXPECT_EQ(world.logged(kText), 1u);
+  EXPECT_FALSE(world.here());
+  world.source.on_chunk = nullptr;
+  world.revive_source();
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, SRC_7_SourceNeverReached_IsNotReplaced) {
+  world.log.append(10);
+  world.source.faults.unreachable = true;
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  world.kill_source();
+  world.source.silent = 1h;
+  world.pass(10min);
+  EXPECT_FALSE(world.here());
+  EXPECT_EQ(stats().blocked_copy_behind, 1u);
+}
+
+TEST_F(RunnerTest, QUA_4_SourceDeadAtTheEnd_StagingIsSetAside) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.on_chunk = [&](Offset, std::uint64_t, std::string&) {
+    if (world.source.chunks > 5) world.source.faults.unreachable = true;
+  };
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.source.chunks > 5; }, 60s));
+  world.kill_source();
+  world.clear_target();
+  ASSERT_TRUE(world.until([&] { return stats().ended_without_flip == 1; }, 60s));
+  EXPECT_FALSE(exists(kStaged));
+  EXPECT_TRUE(exists(std::string(kStaged) + ".quarantine"));
+  EXPECT_EQ(stats().set_aside, 1u);
+  EXPECT_EQ(world.machine.log().count(LogLevel::error), 1u);
+}
+
+TEST_F(RunnerTest, SourceThatCameBackWithLess_IsNotFrozenAndNothingStagedIsTouched) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.faults.latency = 20ms;
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 8000; }, 60s));
+  // Another, emptier disk is mounted there.
+  SourceLog other(small_segments(), 9);
+  std::swap(world.log.log, other.log);
+  const std::uint64_t armed = world.source.armed;
+  ASSERT_TRUE(world.until([&] { return stats().blocked_went_back == 1; }, 60s));
+  const std::uint64_t staged = report().bytes_done;
+  world.pass(10min);
+  EXPECT_EQ(world.source.armed, armed);
+  EXPECT_EQ(report().bytes_done, staged);
+  EXPECT_EQ(report().blocked, "source_went_back");
+  std::swap(world.log.log, other.log);
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, BrokenBytesOnTheWay_AreFetchedAgain) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  std::uint64_t spoiled = 0;
+  world.source.on_chunk = [&](Offset, std::uint64_t from, std::string& bytes) {
+    if (from == 1500 && ++spoiled % 2 == 1) bytes[70] = static_cast<char>(bytes[70] ^ 8);
+  };
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_GT(spoiled, 0u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, Throttle_HoldsAllMovesToOneBudget) {
+  world.log.append(1000, 1000);
+  world.timing.bytes_per_second = 100'000;
+  world.timing.chunk_bytes = 10'000;
+  ASSERT_TRUE(world.boot());
+  const Nanos began = world.sim.now();
+  world.set_target();
+  ASSERT_TRUE(arrives(10min));
+  const double seconds = static_cast<double>((world.sim.now() - began).count()) / 1e9;
+  const double least = static_cast<double>(world.source.chunk_bytes) / 100'000.0;
+  EXPECT_GT(seconds, least * 0.95);
+  EXPECT_LT(seconds, least * 1.3 + 5);
+}
+
+TEST_F(RunnerTest, DrainThatDoesNotAdvance_LetsTheFreezeGo) {
+  world.log.append(100);
+  ASSERT_TRUE(world.boot());
+  world.source.commits_each_tick = 1;
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.source.frozen(); }, 60s));
+  const Nanos frozen = world.sim.now();
+  world.source.faults.more["listing"] = 5min;  // while extensions are answered
+  ASSERT_TRUE(world.until([&] { return !world.source.frozen(); }, 4min));
+  EXPECT_LT(world.sim.now() - frozen, 40s);
+  EXPECT_GE(world.source.extended, 3u);
+  EXPECT_EQ(
+      world.logged("move: nothing advanced under the freeze; it was let go, so that the source "
+                   "serves on"),
+      1u);
+  world.source.faults.more.clear();
+  ASSERT_TRUE(arrives(20min));
+  expect_whole_move();
+}
+
+}  // namespace
+}  // namespace narad::moves

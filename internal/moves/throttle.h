@@ -1,0 +1,23 @@
+#pragma once
+// One budget of bytes for all moves that arrive at a node. What one move does not use the others
+// may.
+#include "pkg/async/task.h"
+
+namespace narad::moves {
+
+class Throttle {
+ public:
+  Throttle(Env& env, std::uint64_t bytes_per_second) : env_(env), rate_(bytes_per_second) {}
+
+  // Waits until `bytes` more may be asked for. Each waits for those that came before it.
+  Task<void> take(std::uint64_t bytes);
+  // At most about a second's worth, so that a slow budget is not asked for minutes at once.
+  std::uint64_t at_once(std::uint64_t wanted) const;
+
+ private:
+  Env& env_;
+  const std::uint64_t rate_;  // 0: as fast as it goes
+  Nanos free_at_{0};          // when what was taken so far has been paid for
+};
+
+}  // namespace narad::moves

@@ -1,0 +1,150 @@
+#pragma once
+// Works on one move until this node owns the partition or the move has ended: does what the mover
+// (mover.h) says, one step at a time, with the source's calls, the staging's jobs, the node's
+// partitions and the metastore. Decides nothing. Lives on the node's loop; its runner owns it.
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "internal/moves/runner.h"
+#include "internal/moves/staging.h"
+#include "internal/moves/throttle.h"
+#include "pkg/async/timeout.h"
+
+namespace narad::moves {
+
+// What all workers of a node share. Outlives them.
+struct Workshop {
+  Env& env;
+  std::string node_id;
+  metastore::Proposer& metastore;
+  SourceCalls& source;
+  LeaderCalls& leader;
+  InstallPlace& place;
+  RunnerTiming timing;
+  Throttle throttle;
+  RunnerStats stats;
+};
+
+class Worker {
+ public:
+  Worker(Workshop& shop, MoveKey key);
+  ~Worker();  // REQUIRES: stop() has returned, or the node was killed
+
+  // Until the move is over, here or for good. May be cancelled anywhere; what is staged and
+  // installed stays, and the next worker of the move takes it up.
+  Task<void> run();
+  // Ends what run() left behind. REQUIRES: run() has returned, or was cancelled and awaited.
+  Task<void> stop();
+
+  // The applied state has changed.
+  void poke();
+
+  const MoveKey& key() const { return key_; }
+  wire::MoveReport report() const;
+  std::string_view blocked() const { return mover_.blocked(); }
+
+ private:
+  struct Fetch;
+
+  Task<void> act(Step step);
+  Task<void> look();
+  Task<void> settle();
+  Task<void> resolve();
+  Task<void> pass(Step step);
+  Task<void> prepare();
+  Task<void> freeze();
+  Task<void> verify();
+  Task<void> fence();
+  Task<void> start_over();
+  Task<void> finish(Step step);
+  Task<void> install();
+  Task<void> flip(Step step);
+  Task<void> ask_silence();
+  Task<void> promote(Step step);
+  Task<void> let_go(Step step);
+  Task<void> take_off();
+  Task<void> dispose();
+  Task<void> done();
+
+  // ---- parts of a pass (worker_copy.cpp)
+  Task<Result<void>> open_staging();
+  Task<Result<wire::Listing>> take_listing(Step step);
+  Task<Result<std::uint64_t>> copy_missing();
+  Task<Result<void>> segment_landed(Offset base);
+  Task<Result<void>> hold_against_digests(Offset base);
+  void start_fetching(std::shared_ptr<Fetch> fetch);
+  Task<void> fetch_some(std::shared_ptr<Fetch> fetch);
+  Task<Result<std::string>> next_chunk(std::shared_ptr<Fetch> fetch, std::size_t i);
+  void count_landed(std::uint64_t bytes);
+  void take_figures();
+
+  // ---- ends of staging (worker_end.cpp)
+  Task<Result<void>> dispose_of(std::string source, RaftIndex move_id, bool took_off);
+  Task<Result<DisposalCase>> look_at_staging(std::string source, RaftIndex move_id, bool took_off);
+
+  // Keeps the freeze of that number alive beside the steps.
+  Task<void> keep_frozen(std::uint64_t number);
+  Task<bool> rearm();
+
+  // The answer, or `cancelled` once the move is over: an answer is of no use then.
+  template <class T>
+  Task<Result<T>> unless_over(Task<Result<T>> call);
+  Task<void> over();
+  // A job on the staging; one at a time, since the steps are.
+  template <class F>
+  auto job(const char* name, F work) -> Task<std::invoke_result_t<F&, Staging&>>;
+
+  ProposalOutcome outcome_of(const Result<metastore::CommandResult>& result);
+  void fail(const Error& error);
+  void refuse_or_fail(const Error& error);
+  void tell_notes();
+  Nanos now() const { return env_.clock.mono(); }
+  Nanos jitter();
+  wire::MoveRef ref() const { return {key_.partition, key_.incarnation, key_.move_id}; }
+  std::string path() const;
+  std::string staged_path() const;
+
+  Workshop& shop_;
+  Env& env_;
+  const MoveKey key_;
+  Mover mover_;
+  Event wake_;
+  std::shared_ptr<Staging> staging_;
+  bool look_again_ = false;  // the files may have changed since the staging was opened
+
+  std::optional<wire::FreezeToken> token_;
+  std::optional<wire::Listing> frozen_listing_;
+  UnixMillis frozen_listing_at_{0};
+  std::uint64_t freeze_number_ = 0;
+
+  wire::Receipt receipt_;  // as the marker has it
+  // Of the staging, which a job may be at, for reports.
+  struct Figures {
+    std::uint64_t staged = 0, listed = 0;
+    std::uint64_t write_rate = 0;
+    Offset highest_hwm{0};
+  };
+  Figures figures_;
+  Nanos last_landed_{0};
+  std::deque<std::pair<Nanos, std::uint64_t>> landed_;  // of late, for the rate
+  TaskGroup tasks_;
+};
+
+template <class T>
+Task<Result<T>> Worker::unless_over(Task<Result<T>> call) {
+  Task<void> end = over();
+  auto answer = co_await result_before(std::move(call), std::move(end));
+  if (!answer) co_return Error(Errc::cancelled, "the move is over");
+  co_return std::move(*answer);
+}
+
+template <class F>
+auto Worker::job(const char* name, F work) -> Task<std::invoke_result_t<F&, Staging&>> {
+  auto whole = [staging = staging_, work = std::move(work)]() mutable { return work(*staging); };
+  co_return co_await blocking(env_, name, std::move(whole));
+}
+
+}  // namespace narad::moves

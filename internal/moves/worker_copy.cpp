@@ -1,0 +1,254 @@
+// Worker: one pass of copying, before the freeze or under it.
+#include <algorithm>
+
+#include "internal/moves/worker.h"
+#include "pkg/base/text.h"
+
+namespace narad::moves {
+
+// Chunks of one pass, fetched a few at a time, taken in order. Shared by those who fetch and the
+// pass, either of which may end before the other.
+struct Worker::Fetch {
+  explicit Fetch(Env& env) : changed(env) {}
+  std::vector<SegmentRange> ranges;
+  std::size_t window = 1;
+  std::size_t next = 0;   // to be fetched
+  std::size_t taken = 0;  // by the pass
+  bool stopped = false;
+  std::map<std::size_t, Result<std::string>> landed;
+  Event changed;
+
+  void stop() {
+    stopped = true;
+    changed.notify_all();
+  }
+};
+
+void Worker::take_figures() {
+  if (!staging_ || !staging_->reached_source()) return;
+  figures_.staged = staging_->bytes();
+  figures_.listed = staging_->listed_bytes();
+  figures_.write_rate = staging_->newest().listing.bytes_per_second;
+  figures_.highest_hwm = staging_->highest_hwm();
+}
+
+// Takes up what is there, which may be what another move left behind.
+Task<Result<void>> Worker::open_staging() {
+  if (std::exchange(look_again_, false) && staging_) {
+    auto look = [](Staging& staging) { return staging.look_again(); };
+    auto looked = co_await job("look at staging", std::move(look));
+    // Not there any more at all: it was installed, and left where that is.
+    if (!looked && looked.error().code() != Errc::not_found) co_return looked.error();
+    if (!looked) staging_.reset();
+  }
+  if (!staging_) {
+    auto open = [&fs = env_.fs, directory = staged_path(),
+                 owner = StagingOwner{key_.partition, key_.incarnation, key_.move_id,
+                                      key_.source}]() -> Result<std::shared_ptr<Staging>> {
+      NARAD_TRY(auto staging, Staging::open(fs, directory, owner));
+      return std::shared_ptr<Staging>(std::move(staging));
+    };
+    auto opened = co_await blocking(env_, "open staging", open);
+    if (!opened && opened.error().code() == Errc::conflict) {
+      NARAD_CO_TRY(co_await dispose_of(key_.source, key_.move_id, false));
+      opened = co_await blocking(env_, "open staging", open);
+    }
+    if (!opened) co_return opened.error();
+    staging_ = std::move(opened.value());
+  }
+  for (bool more = true; more && !mover_.ended();) {
+    auto read = [](Staging& staging) { return staging.read_back_one(); };
+    NARAD_CO_TRY(more, co_await job("read staging back", std::move(read)));
+  }
+  take_figures();
+  co_return ok();
+}
+
+Task<Result<wire::Listing>> Worker::take_listing(Step step) {
+  if (step.frozen && frozen_listing_) {
+    wire::Listing listing = std::move(*frozen_listing_);
+    frozen_listing_.reset();
+    co_return listing;
+  }
+  Task<Result<wire::Listing>> call = shop_.source.listing(key_.source, ref());
+  co_return co_await unless_over(std::move(call));
+}
+
+Task<void> Worker::pass(Step step) {
+  if (auto opened = co_await open_staging(); !opened) {
+    fail(opened.error());
+    co_return;
+  }
+  auto listing = co_await take_listing(step);
+  if (!listing) {
+    fail(listing.error());
+    co_return;
+  }
+  if (listing.value().incarnation != key_.incarnation) {
+    fail(Error(Errc::gone, "the source lists another life of the topic"));
+    co_return;
+  }
+  const UnixMillis arrived = env_.clock.wall_millis();
+  auto take = [listing = std::move(listing.value()), arrived](Staging& staging) mutable {
+    return staging.accept(std::move(listing), arrived);
+  };
+  auto accepted = co_await job("take listing", std::move(take));
+  if (!accepted && accepted.error().code() == Errc::conflict) {
+    mover_.on_went_back(now(), jitter(), accepted.error().text());
+    co_return;
+  }
+  auto copied = accepted ? Result<std::uint64_t>(0) : Result<std::uint64_t>(accepted.error());
+  if (accepted) {
+    take_figures();
+    copied = co_await copy_missing();
+    take_figures();
+  }
+  if (!copied) {
+    fail(copied.error());
+    co_return;
+  }
+  mover_.on_pass(now(), copied.value(), staging_->newest().listing.hwm);
+}
+
+// What was listed and is not here; answers how many bytes that were.
+Task<Result<std::uint64_t>> Worker::copy_missing() {
+  // More than a listing read before: a restart of the source may have made more of it readable.
+  auto unread = [](Staging& staging) { return staging.read_back_one(); };
+  for (bool more = true; more;) {
+    NARAD_CO_TRY(more, co_await job("read staging back", unread));
+  }
+  auto fetch = std::make_shared<Fetch>(env_);
+  fetch->ranges = staging_->missing(
+      shop_.throttle.at_once(std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax)));
+  fetch->window = std::max<std::size_t>(1, shop_.timing.chunks_in_flight);
+  start_fetching(fetch);
+  std::uint64_t copied = 0;
+  for (std::size_t i = 0; i < fetch->ranges.size(); ++i) {
+    const SegmentRange range = fetch->ranges[i];
+    auto chunk = co_await next_chunk(fetch, i);
+    if (!chunk) {
+      fetch->stop();
+      co_return chunk.error();
+    }
+    const std::uint64_t n = chunk.value().size();
+    auto write = [range, bytes = std::move(chunk.value())](Staging& staging) {
+      return staging.append(range, bytes);
+    };
+    auto written = co_await job("write chunk", std::move(write));
+    if (!written) fetch->stop();
+    if (!written) co_return written.error();
+    copied += n;
+    count_landed(n);
+    figures_.staged += n;
+    if (n < range.bytes) {
+      // The rest is asked for after the next listing.
+      fetch->stop();
+      break;
+    }
+    const bool last = i + 1 == fetch->ranges.size() || fetch->ranges[i + 1].base != range.base;
+    auto landed = last ? co_await segment_landed(range.base) : Result<void>(ok());
+    if (!landed) fetch->stop();
+    if (!landed) co_return landed.error();
+  }
+  const bool draining = mover_.phase() == "draining";
+  const std::vector<Offset> open = staging_->undigested(draining);
+  for (const Offset base : open) {
+    NARAD_CO_TRY(co_await hold_against_digests(base));
+  }
+  if (!draining) {
+    auto sync = [](Staging& staging) { return staging.sync(); };
+    NARAD_CO_TRY(co_await job("sync staging", std::move(sync)));
+  }
+  co_return copied;
+}
+
+void Worker::start_fetching(std::shared_ptr<Fetch> fetch) {
+  const std::size_t n = std::min(fetch->window, fetch->ranges.size());
+  for (std::size_t i = 0; i < n; ++i) tasks_.spawn("fetch chunks", fetch_some(fetch));
+}
+
+Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
+  while (!fetch->stopped && !mover_.ended() && fetch->next < fetch->ranges.size()) {
+    if (fetch->next >= fetch->taken + fetch->window) {
+      co_await fetch->changed.wait();
+      continue;
+    }
+    const std::size_t i = fetch->next++;
+    const SegmentRange range = fetch->ranges[i];
+    co_await shop_.throttle.take(range.bytes);
+    if (fetch->stopped) co_return;
+    auto chunk =
+        co_await shop_.source.chunk(key_.source, ref(), range.base, range.from, range.bytes);
+    if (!chunk) fetch->stopped = true;
+    fetch->landed.emplace(i, std::move(chunk));
+    fetch->changed.notify_all();
+  }
+}
+
+Task<Result<std::string>> Worker::next_chunk(std::shared_ptr<Fetch> fetch, std::size_t i) {
+  for (;;) {
+    if (mover_.ended()) co_return Error(Errc::cancelled, "the move is over");
+    auto at = fetch->landed.find(i);
+    if (at == fetch->landed.end()) {
+      // One before this one may have failed, and nobody fetches on.
+      for (const auto& [index, answer] : fetch->landed) {
+        if (!answer) co_return answer.error();
+      }
+      (void)co_await fetch->changed.wait_for(shop_.timing.tick);
+      continue;
+    }
+    Result<std::string> chunk = std::move(at->second);
+    fetch->landed.erase(at);
+    fetch->taken = i + 1;
+    fetch->changed.notify_all();
+    if (!chunk) co_return chunk.error();
+    const SegmentRange& range = fetch->ranges[i];
+    if (chunk.value().empty() || chunk.value().size() > range.bytes) {
+      co_return Error(Errc::unavailable,
+                      cat("the source answered ", chunk.value().size(), " bytes of ", range.bytes,
+                          " that it lists in segment ", range.base));
+    }
+    co_return chunk;
+  }
+}
+
+Task<Result<void>> Worker::segment_landed(Offset base) {
+  if (staging_->wants_digests(base, false)) {
+    NARAD_CO_TRY(co_await hold_against_digests(base));
+  }
+  auto sync = [base](Staging& staging) { return staging.sync_sealed(base); };
+  co_return co_await job("sync segment", std::move(sync));
+}
+
+Task<Result<void>> Worker::hold_against_digests(Offset base) {
+  Task<Result<wire::SegmentDigests>> call = shop_.source.digests(key_.source, ref(), base);
+  auto digests = co_await unless_over(std::move(call));
+  if (!digests && digests.error().code() == Errc::not_found) {
+    // An older source has none; or the segment is gone, and the next listing says so.
+    const wire::Listing& listing = staging_->newest().listing;
+    wire::SegmentDigests none;
+    for (const wire::ListedSegment& s : listing.segments) {
+      if (s.base == base) none.segment_bytes = s.bytes;
+    }
+    none.blocks.resize(static_cast<std::size_t>((none.segment_bytes >> 20) + 1));
+    digests = std::move(none);
+  }
+  if (!digests) co_return digests.error();
+  auto compare = [base, digests = std::move(digests.value())](Staging& staging) {
+    return Result<std::vector<SegmentRange>>(staging.compare(base, digests));
+  };
+  NARAD_CO_TRY(const auto again, co_await job("compare digests", std::move(compare)));
+  for (const SegmentRange block : again) {
+    Task<Result<std::string>> fetch =
+        shop_.source.chunk(key_.source, ref(), block.base, block.from, block.bytes);
+    NARAD_CO_TRY(auto bytes, co_await unless_over(std::move(fetch)));
+    auto replace = [block, bytes = std::move(bytes)](Staging& staging) {
+      return staging.replace(block, bytes);
+    };
+    NARAD_CO_TRY(co_await job("replace block", std::move(replace)));
+    mover_.on_progress(now());
+  }
+  co_return ok();
+}
+
+}  // namespace narad::moves
