@@ -65,22 +65,28 @@ class FilePlace final : public InstallPlace {
 
 class FileSite final : public Site {
  public:
-  FileSite(Env& env, metastore::Proposer& metastore) : place_(env, metastore) {}
-  InstallPlace& place() override { return place_; }
-  Task<void> close() override { co_return; }
-  FilePlace place_;
+  explicit FileSite(Env& env) : env_(env) {}
+  Task<Result<void>> open() override { co_return ok(); }
+  void begin(metastore::Proposer& metastore) override {
+    place_ = std::make_unique<FilePlace>(env_, metastore);
+  }
+  std::string disk_id() const override { return "d1"; }
+  InstallPlace& place() override { return *place_; }
+  FilePlace& files() { return *place_; }
+
+ private:
+  Env& env_;
+  std::unique_ptr<FilePlace> place_;
 };
 
-Task<std::shared_ptr<Site>> make_file_site(Env& env, metastore::Proposer& metastore) {
-  co_return std::make_shared<FileSite>(env, metastore);
-}
+std::shared_ptr<Site> make_file_site(Env& env) { return std::make_shared<FileSite>(env); }
 
 constexpr const char* kPath = "/data/topics/orders/p00003";
 constexpr const char* kStaged = "/data/.moves/orders-3";
 
 class RunnerTest : public ::testing::Test {
  protected:
-  FilePlace& place() { return static_cast<FileSite&>(*world.node().site).place_; }
+  FilePlace& place() { return static_cast<FileSite&>(*world.node().site).files(); }
   RunnerStats stats() { return world.node().runner->stats(); }
   std::size_t reports() { return world.node().runner->reports().size(); }
   wire::MoveReport report() {

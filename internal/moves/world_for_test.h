@@ -252,10 +252,13 @@ class FaultyProposer final : public metastore::Proposer {
 class Site {
  public:
   virtual ~Site() = default;
+  // Before the metastore is there, and then with it.
+  virtual Task<Result<void>> open() = 0;
+  virtual void begin(metastore::Proposer& metastore) = 0;
+  virtual std::string disk_id() const = 0;
   virtual InstallPlace& place() = 0;
-  virtual Task<void> close() = 0;
 };
-using MakeSite = std::function<Task<std::shared_ptr<Site>>(Env&, metastore::Proposer&)>;
+using MakeSite = std::function<std::shared_ptr<Site>(Env&)>;
 
 // One life of the destination's process.
 class Destination {
@@ -271,6 +274,11 @@ class Destination {
     tasks.spawn("destination", run(*this));
   }
   static Task<void> run(Destination& d) {
+    d.site = d.make_(d.env);
+    if (auto opened = co_await d.site->open(); !opened) {
+      d.failed = opened.error().text();
+      co_return;
+    }
     metastore::MetastoreOptions options;
     options.node_id = kSelf;
     auto opened = co_await metastore::Metastore::open(d.env, "/data/metastore", options);
@@ -283,7 +291,7 @@ class Destination {
     if (d.faults_) d.faults_(*d.proposer);
     while (!d.metastore->leader().is_self) co_await d.metastore->changed().wait();
     if (!d.metastore->view()->topics.contains(kPartition.topic)) co_await d.set_up();
-    d.site = co_await d.make_(d.env, *d.proposer);
+    d.site->begin(*d.proposer);
     d.source.attach(&d.env, d.metastore.get());
     d.runner = std::make_unique<Runner>(d.env, kSelf, *d.proposer, d.source, d.source,
                                         d.site->place(), d.timing_);
@@ -297,8 +305,9 @@ class Destination {
   }
   Task<void> set_up() {
     using namespace metastore;
-    const auto member = [](std::string id) {
-      return RegisterMember{id, id + ":1", id + ":2", "b", {"d1"}, UnixMillis(1000)};
+    const std::string disk = site->disk_id();
+    const auto member = [disk](std::string id) {
+      return RegisterMember{id, id + ":1", id + ":2", "b", {disk}, UnixMillis(1000)};
     };
     CreateTopic topic;
     topic.name = kPartition.topic;
@@ -308,7 +317,7 @@ class Destination {
     topic.max_in_flight_per_partition = topic.max_acked_ahead_per_partition = 100;
     co_await must(member(kSource));
     co_await must(topic);
-    co_await must(MarkUsed{kPartition.topic, kLife, kPartition.partition, kSource, "d1"});
+    co_await must(MarkUsed{kPartition.topic, kLife, kPartition.partition, kSource, disk});
     co_await must(member(kSelf));
     co_await must(member("e"));
   }
@@ -348,8 +357,9 @@ class World {
     if (machine.up()) machine.kill(sim::Machine::Kill::process_exit);
   }
 
-  // Starts the process; false if it could not be started (or died on the way).
+  // Starts the process; false if it died on the way (or did not start).
   bool boot() {
+    sim.run_for(1ms);  // a kill tears the process down as its next event
     machine.boot([this](Env& env) {
       return std::make_shared<Destination>(env, source, make_, timing, proposer_faults);
     });
@@ -391,7 +401,7 @@ class World {
     entry.owner_node = now.owner_node;
     entry.move_id = now.move_id;
     entry.target_node = std::move(to);
-    entry.target_disk = "d1";
+    entry.target_disk = node().site->disk_id();
     entry.reason = "operator";
     auto result = propose(std::move(entry));
     NARAD_ASSERT(result && result.value().done(),
@@ -419,8 +429,8 @@ class World {
     source.faults.unreachable = true;
   }
   void revive_source() {
-    auto result =
-        propose(metastore::RegisterMember{kSource, "s:1", "s:2", "b2", {"d1"}, UnixMillis(2000)});
+    auto result = propose(metastore::RegisterMember{
+        kSource, "s:1", "s:2", "b2", {node().site->disk_id()}, UnixMillis(2000)});
     NARAD_ASSERT(result && result.value().done(),
                  result ? result.value().text : result.error().text());
     source.faults.unreachable = false;
