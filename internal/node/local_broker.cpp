@@ -48,8 +48,12 @@ Nanos visibility_of(const Topic& topic) {
 }  // namespace
 
 LocalBroker::LocalBroker(Env& env, std::string node_id, metastore::Proposer& metastore,
-                         Partitions& partitions)
-    : env_(env), node_id_(std::move(node_id)), metastore_(metastore), partitions_(partitions) {}
+                         Partitions& partitions, moves::Source* moves)
+    : env_(env),
+      node_id_(std::move(node_id)),
+      metastore_(metastore),
+      partitions_(partitions),
+      moves_(moves) {}
 
 Result<metastore::TopicRowPtr> LocalBroker::row(const std::string& topic,
                                                 Incarnation incarnation) const {
@@ -58,6 +62,16 @@ Result<metastore::TopicRowPtr> LocalBroker::row(const std::string& topic,
     return Error(Errc::not_found, "topic not found");
   }
   return found;
+}
+
+Result<void> LocalBroker::may_lease(const TopicPartition& id, Incarnation incarnation) const {
+  if (moves_ == nullptr) return ok();
+  return moves_->may_lease(id, incarnation);
+}
+
+Result<void> LocalBroker::may_settle(const TopicPartition& id, Incarnation incarnation) const {
+  if (moves_ == nullptr) return ok();
+  return moves_->may_settle(id, incarnation);
 }
 
 // ---- reading ---------------------------------------------------------------------------------
@@ -95,8 +109,9 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume(
     if (left == 0) break;
     auto part = co_await consume_from(TopicPartition{name, PartitionId(p)}, topic, room, left);
     if (!part) {
-      // One bad partition does not keep the messages of the others back.
-      trouble = part.error();
+      // One bad partition does not keep the messages of the others back, and one that has just
+      // moved away is nobody's trouble here.
+      if (pinned || part.error().code() != Errc::not_owner) trouble = part.error();
       continue;
     }
     if (messages.empty()) first_lease = env_.clock.mono();
@@ -112,16 +127,30 @@ Task<Result<std::vector<api::LeasedMessage>>> LocalBroker::consume_from(TopicPar
                                                                         metastore::TopicRowPtr row,
                                                                         std::uint32_t max,
                                                                         std::uint64_t bytes_max) {
-  NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, row->topic.incarnation, OpenFor::read));
+  const Incarnation life = row->topic.incarnation;
+  std::vector<api::LeasedMessage> messages;
+  if (auto may = may_lease(id, life); !may) {
+    if (may.error().code() == Errc::not_owner) co_return may.error();
+    co_return messages;  // whoever waits is woken when that is over
+  }
+  NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, life, OpenFor::read));
   delivery::ConsumeOptions options;
   options.records_max = max;
   options.bytes_max = bytes_max;
   options.visibility = visibility_of(row->topic);
   options.caps = caps_of(row->topic);
-  NARAD_CO_TRY(auto result, co_await pin->delivery->consume(std::move(options)));
-  std::vector<api::LeasedMessage> messages;
-  messages.reserve(result.records.size());
-  for (auto& leased : result.records) {
+  // Asked when leases are taken, so that a freeze which began meanwhile counts.
+  if (moves_ != nullptr) options.may_lease = [this, &id, life] { return !!may_lease(id, life); };
+  auto result = co_await pin->delivery->consume(std::move(options));
+  if (!result) {
+    // Closed under our hands because it moved?
+    if (auto may = may_lease(id, life); !may && may.error().code() == Errc::not_owner) {
+      co_return may.error();
+    }
+    co_return result.error();
+  }
+  messages.reserve(result.value().records.size());
+  for (auto& leased : result.value().records) {
     api::LeasedMessage message;
     message.handle = ReceiptHandle{id.partition, leased.record.offset, leased.nonce.value()};
     message.record = std::move(leased.record);
@@ -200,8 +229,11 @@ Task<std::vector<Result<void>>> LocalBroker::settle(std::string topic, Incarnati
     if (partition.value() >= assignments.size() || !assignments[partition.value()].used) continue;
     const TopicPartition id{topic, partition};
     auto pin = co_await partitions_.open(id, incarnation, OpenFor::read);
-    if (!pin) {
-      for (std::size_t i : indices) results[i] = pin.error();
+    Result<void> may = ok();
+    if (!pin) may = pin.error();
+    if (may) may = may_settle(id, incarnation);
+    if (!may) {
+      for (std::size_t i : indices) results[i] = may.error();
       continue;
     }
     std::vector<delivery::Lease> leases;

@@ -8,17 +8,20 @@
 
 #include "internal/api/broker.h"
 #include "internal/metastore/metastore.h"
+#include "internal/moves/source.h"
 #include "internal/node/partitions.h"
 
 namespace narad::node {
 
 class LocalBroker {
  public:
-  // All of them outlive the broker.
-  LocalBroker(Env& env, std::string node_id, metastore::Proposer& metastore,
-              Partitions& partitions);
+  // All of them outlive the broker. `moves` says what leases and settlements may do while a
+  // partition is moved; null: always all.
+  LocalBroker(Env& env, std::string node_id, metastore::Proposer& metastore, Partitions& partitions,
+              moves::Source* moves = nullptr);
 
-  // Leases up to `max` records of `partition`, or of any that lives here, from a rotating start.
+  // Leases up to `max` records of `partition`, or of any that lives here, from a rotating start. A
+  // partition that is frozen for a move has nothing at the moment.
   // Errors: not_found, not_owner (pinned only), unavailable, data_loss.
   Task<Result<std::vector<api::LeasedMessage>>> consume(std::string topic, Incarnation incarnation,
                                                         std::optional<PartitionId> partition,
@@ -38,6 +41,8 @@ class LocalBroker {
  private:
   // The row of that life of the topic, or not_found.
   Result<metastore::TopicRowPtr> row(const std::string& topic, Incarnation incarnation) const;
+  Result<void> may_lease(const TopicPartition& id, Incarnation incarnation) const;
+  Result<void> may_settle(const TopicPartition& id, Incarnation incarnation) const;
   Task<Result<std::vector<api::LeasedMessage>>> consume_from(TopicPartition id,
                                                              metastore::TopicRowPtr row,
                                                              std::uint32_t max,
@@ -48,6 +53,7 @@ class LocalBroker {
   std::string node_id_;
   metastore::Proposer& metastore_;
   Partitions& partitions_;
+  moves::Source* const moves_;
   std::uint32_t rotation_ = 0;  // where the next unpinned consume begins
 };
 

@@ -9,6 +9,7 @@
 #include "internal/node/cluster_plane.h"
 #include "internal/node/node_metrics.h"
 #include "internal/node/quarantine.h"
+#include "internal/node/source_partitions.h"
 #include "internal/node/trusted_clock.h"
 #include "internal/security/security.h"
 #include "pkg/async/task_group.h"
@@ -39,6 +40,8 @@ struct Node::Impl {
   Task<Result<void>> open_metastore();
   Task<Result<void>> found_alone();
   Task<Result<void>> open_parts();
+  void open_moves();
+  std::optional<moves::LeaseProof> lease_proof() const;
   Task<Result<void>> start_answering(Endpoint at);
   void start_dispatching();
   void start_loops();
@@ -82,7 +85,9 @@ struct Node::Impl {
   std::unique_ptr<DataDir> data;
   std::unique_ptr<ClusterPlane> plane;  // null on a node without peers
   std::unique_ptr<metastore::Metastore> metastore;
+  std::unique_ptr<moves::Source> moves;  // gates of partitions: outlives them
   std::unique_ptr<Partitions> partitions;
+  std::unique_ptr<SourcePartitions> source_partitions;
   std::unique_ptr<ingress::Ingress> ingress;
   std::unique_ptr<LocalBroker> local;
   std::unique_ptr<Wakes> wakes;
@@ -349,6 +354,23 @@ Task<Result<void>> Node::Impl::found_alone() {
   co_return ok();
 }
 
+// The last answered heartbeat of this process; a partition that is being moved is committed to
+// under it (moves.md, "Move lease").
+std::optional<moves::LeaseProof> Node::Impl::lease_proof() const {
+  if (!plane) return std::nullopt;
+  const auto& last = plane->membership().heartbeats().last();
+  if (!last) return std::nullopt;
+  return moves::LeaseProof{last->sent_boot, last->index};
+}
+
+void Node::Impl::open_moves() {
+  moves::SourceTiming timing;
+  // A member is dead after twice as long: clock rates differ by less than that.
+  timing.move_lease = config.timing.dead_after / 2;
+  moves = std::make_unique<moves::Source>(
+      env, node_id(), *metastore, plane != nullptr, [this] { return lease_proof(); }, timing);
+}
+
 // Everything between the metastore and HTTP.
 Task<Result<void>> Node::Impl::open_parts() {
   const std::string node_id = data->identity().node_id;
@@ -362,7 +384,14 @@ Task<Result<void>> Node::Impl::open_parts() {
   partition_options.handed_over = [this](OriginId origin, Sequence sequence) {
     return ingress && ingress->handed_over().covers(origin, sequence);
   };
+  open_moves();
+  partition_options.gate = [this](const TopicPartition& id, const Assignment& row) {
+    return moves->gate(id, row);
+  };
   partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
+  source_partitions = std::make_unique<SourcePartitions>(env, *partitions, *metastore);
+  moves->attach(*source_partitions);
+  moves->start();
   // A lone node is its own majority. Others wait for theirs, and go on meanwhile.
   if (plane) {
     tasks.spawn("directory sweep", sweep_when_caught_up());
@@ -378,7 +407,7 @@ Task<Result<void>> Node::Impl::open_parts() {
   ingress = std::make_unique<ingress::Ingress>(env, std::move(ingress_options));
   NARAD_CO_TRY(co_await ingress->start());
 
-  local = std::make_unique<LocalBroker>(env, node_id, *metastore, *partitions);
+  local = std::make_unique<LocalBroker>(env, node_id, *metastore, *partitions, moves.get());
   if (plane) {
     wakes = std::make_unique<Wakes>(env, plane->owners(), *partitions);
     NARAD_CO_TRY(plane->listen(*local, *wakes));
@@ -677,6 +706,7 @@ Task<void> Node::Impl::close_parts() {
   if (dispatcher) co_await dispatcher->stop();
   if (wakes) co_await wakes->stop();
   if (plane) co_await plane->stop(kPeerGrace);
+  if (moves) co_await moves->stop();
   if (ingress) {
     if (auto closed = co_await ingress->close(); !closed) {
       NARAD_LOG_WARN(env.log, "ingress WAL not closed cleanly; the next start checks it",
@@ -695,7 +725,9 @@ Task<void> Node::Impl::close_parts() {
   wakes.reset();
   local.reset();
   ingress.reset();
+  source_partitions.reset();
   partitions.reset();
+  moves.reset();
   metastore.reset();
   plane.reset();
   data.reset();

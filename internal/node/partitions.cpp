@@ -1,5 +1,6 @@
 #include "internal/node/partitions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "internal/node/record_source.h"
@@ -61,6 +62,35 @@ void Partitions::wake_all() {
   }
 }
 
+void Partitions::wake_topic(const std::string& topic) {
+  const auto it = topics_.find(topic);
+  if (it == topics_.end()) return;
+  const auto waiters = it->second->waiters;
+  // Those on other nodes who wait for messages of this one are told, too.
+  waiters->wake(std::max<std::uint64_t>(waiters->size(), 1));
+}
+
+std::shared_ptr<OpenPartition> Partitions::find_open(const TopicPartition& id) const {
+  const auto it = open_.find(id);
+  return it == open_.end() ? nullptr : it->second;
+}
+
+bool Partitions::still_here(const OpenPartition& partition) const {
+  const auto view = metastore_.view();
+  const Assignment* row = view->assignment(partition.id.topic, partition.id.partition);
+  return row != nullptr && row->incarnation == partition.incarnation &&
+         row->owner_node == options_.node_id && row->owned_by_move == partition.by_move &&
+         row->owner_disk == partition.disk;
+}
+
+// Not of a topic that was deleted: that is closed when it is removed.
+bool Partitions::has_moved(const OpenPartition& partition) const {
+  const auto view = metastore_.view();
+  const Assignment* row = view->assignment(partition.id.topic, partition.id.partition);
+  const bool lives = row != nullptr && row->incarnation == partition.incarnation;
+  return lives && !still_here(partition);
+}
+
 std::vector<std::shared_ptr<OpenPartition>> Partitions::open_now() const {
   std::vector<std::shared_ptr<OpenPartition>> all;
   all.reserve(open_.size());
@@ -91,7 +121,8 @@ Result<Assignment> Partitions::check(const TopicPartition& id, Incarnation incar
 }
 
 Task<Result<Pin>> Partitions::open(TopicPartition id, Incarnation incarnation, OpenFor purpose) {
-  if (auto it = open_.find(id); it != open_.end() && it->second->incarnation == incarnation) {
+  if (auto it = open_.find(id);
+      it != open_.end() && it->second->incarnation == incarnation && still_here(*it->second)) {
     if (closing_) co_return Error(Errc::unavailable, "the node is shutting down");
     co_return Pin(it->second, env_.clock);
   }
@@ -111,9 +142,15 @@ Task<Result<Pin>> Partitions::open_now_or_wait(TopicPartition id, Incarnation in
   auto guard = co_await slot->lock.lock();
   // Somebody else may have opened it, or deleted the topic, while we waited.
   if (auto it = open_.find(id); it != open_.end()) {
-    if (it->second->incarnation == incarnation) co_return Pin(it->second, env_.clock);
-    co_return Error(Errc::unavailable,
-                    cat("an earlier life of topic ", id.topic, " is still being removed"));
+    const auto there = it->second;
+    if (there->incarnation != incarnation) {
+      co_return Error(Errc::unavailable,
+                      cat("an earlier life of topic ", id.topic, " is still being removed"));
+    }
+    if (still_here(*there)) co_return Pin(there, env_.clock);
+    // Of an earlier ownership: it went away, and perhaps came back to another disk.
+    open_.erase(it);
+    co_await close(there);
   }
   NARAD_CO_TRY(Assignment row, check(id, incarnation));
   if (!row.used && purpose == OpenFor::read) {
@@ -128,7 +165,11 @@ Task<Result<Pin>> Partitions::open_now_or_wait(TopicPartition id, Incarnation in
       co_return marked.error();
     }
   }
-  if (auto still = check(id, incarnation); !still) {
+  auto still = check(id, incarnation);
+  if (still && !still_here(*opened)) {
+    still = Error(Errc::unavailable, cat("partition ", to_string(id), " has just been moved"));
+  }
+  if (!still) {
     co_await close(std::move(opened));
     co_return still.error();
   }
@@ -165,6 +206,8 @@ Task<Result<std::shared_ptr<OpenPartition>>> Partitions::open_files(
   opened->id = id;
   opened->opening = ++openings_;
   opened->incarnation = row.incarnation;
+  opened->disk = row.owner_disk;
+  opened->by_move = row.owned_by_move;
   opened->directory = partition_path(*disk, id);
   opened->last_used = env_.clock.mono();
 
@@ -209,6 +252,7 @@ Task<Result<std::shared_ptr<OpenPartition>>> Partitions::open_files(
   options.name = id;
   options.incarnation = row.incarnation;
   options.create_if_missing = !row.used;
+  if (options_.gate) options.gate = options_.gate(id, row);
   options.knobs = options_.log;
   options.cache = cache_;
   auto log = co_await Partition::open(env_, std::move(options));
@@ -382,6 +426,28 @@ Task<bool> Partitions::close_if_idle(std::shared_ptr<OpenPartition> partition) {
   open_.erase(partition->id);  // nobody finds it any more; opening it again waits for the lock
   co_await close(partition);
   co_return true;
+}
+
+Task<bool> Partitions::close_if_elsewhere(std::shared_ptr<OpenPartition> partition) {
+  auto slot = topic_slot(partition->id.topic);
+  auto guard = co_await slot->lock.lock();
+  if (find_open(partition->id) != partition || !has_moved(*partition)) co_return false;
+  open_.erase(partition->id);
+  co_await close(partition);
+  wake_topic(partition->id.topic);
+  NARAD_LOG_INFO(env_.log, "partition closed: it has another home now",
+                 {"partition", to_string(partition->id)}, {"directory", partition->directory});
+  co_return true;
+}
+
+Task<std::size_t> Partitions::close_elsewhere() {
+  std::size_t closed = 0;
+  for (auto& partition : open_now()) {
+    if (closing_ || !has_moved(*partition)) continue;
+    Task<bool> closing = close_if_elsewhere(partition);
+    closed += co_await shield_.run("close partition", std::move(closing)) ? 1 : 0;
+  }
+  co_return closed;
 }
 
 Task<std::size_t> Partitions::close_idle() {

@@ -26,6 +26,9 @@ struct OpenPartition {
   TopicPartition id;
   std::uint64_t opening = 0;  // number of this opening, unique within the process
   Incarnation incarnation{0};
+  // The ownership it was opened under: Assignment::owner_disk and owned_by_move.
+  std::string disk;
+  RaftIndex by_move{0};
   std::string directory;
   std::shared_ptr<Partition> log;
   std::shared_ptr<delivery::Delivery> delivery;
@@ -57,6 +60,8 @@ struct PartitionsOptions {
   std::uint64_t read_ahead_bytes = 64u << 20;  // of all deliveries together
   std::size_t cache_bytes = 128u << 20;        // of recent records, of all partitions together
   std::function<bool(OriginId, Sequence)> handed_over;  // PartitionOptions::handed_over
+  // The gate of the ownership that the row shows; empty: partitions have none.
+  std::function<std::shared_ptr<CommitGate>(const TopicPartition&, const Assignment&)> gate;
 };
 
 enum class OpenFor : std::uint8_t {
@@ -79,8 +84,9 @@ class Partitions {
   // The waiters of all partitions of a topic.
   std::shared_ptr<delivery::Waiters> topic_waiters(const std::string& topic);
 
-  // Wakes everybody on this node who waits for messages of any topic.
+  // Wakes everybody on this node who waits for messages of any topic, or of that one.
   void wake_all();
+  void wake_topic(const std::string& topic);
 
   // `listener` is told of messages that became available here; empty: nobody is.
   using WakeListener = std::function<void(const std::string& topic, std::uint64_t records)>;
@@ -93,6 +99,8 @@ class Partitions {
 
   // What is open now, in order. Pointers stay valid; the partitions may close.
   std::vector<std::shared_ptr<OpenPartition>> open_now() const;
+  // Null if it is not open.
+  std::shared_ptr<OpenPartition> find_open(const TopicPartition& id) const;
 
   // Closes the open partitions of that incarnation and removes its data from every disk.
   // REQUIRES (proof): the metastore applied the deletion of this incarnation.
@@ -113,6 +121,9 @@ class Partitions {
   };
   Task<Result<std::vector<Retained>>> apply_retention(UnixMillis now, bool trusted);
 
+  // Closes what has another home now by the applied state, and lets those who wait there look
+  // again; answers how many.
+  Task<std::size_t> close_elsewhere();
   // Closes what nobody has used for the idle time; answers how many.
   Task<std::size_t> close_idle();
   Task<void> close_all();
@@ -130,6 +141,10 @@ class Partitions {
   Task<Result<std::string>> work_closed(TopicPartition id, Check may, Work work);
   Task<bool> close_if_idle(std::shared_ptr<OpenPartition> partition);
   bool is_idle(const OpenPartition& partition) const;
+  Task<bool> close_if_elsewhere(std::shared_ptr<OpenPartition> partition);
+  // Whether the applied state still shows the ownership it was opened under.
+  bool still_here(const OpenPartition& partition) const;
+  bool has_moved(const OpenPartition& partition) const;
   std::shared_ptr<TopicSlot> topic_slot(const std::string& topic);
   // The row of the partition, or the error of open().
   Result<Assignment> check(const TopicPartition& id, Incarnation incarnation) const;
