@@ -116,10 +116,11 @@ void ClusterPlane::attach(metastore::Metastore& metastore) {
       [] { return wire::DrainStatus{}; }, options_));
 }
 
-Result<void> ClusterPlane::listen(LocalBroker& local, Wakes& wakes) {
+Result<void> ClusterPlane::listen(LocalBroker& local, Wakes& wakes, MoveDesk moves) {
   NARAD_ASSERT(metastore_ != nullptr);
   membership_->add_routes(server_);
   add_broker_routes(server_, local, wakes);
+  add_move_routes(server_, std::move(moves));
   peer::RaftLane::add_route(server_, [this](raft::Message m, const std::string& from) {
     metastore_->deliver(std::move(m), from);
   });

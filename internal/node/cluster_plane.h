@@ -6,7 +6,7 @@
 //   ClusterPlane plane(env, config, data);
 //   metastore = open(..., {.transport = &plane, .forwarder = &plane});
 //   plane.attach(metastore);                 // then wakes, partitions, local broker
-//   plane.listen(local, wakes);
+//   plane.listen(local, wakes, desk);
 //   plane.form(...)  ->  plane.start()
 //   ...
 //   plane.hand_over(); ...; plane.stop();
@@ -20,6 +20,7 @@
 #include "internal/cluster/raft_consensus.h"
 #include "internal/metastore/metastore.h"
 #include "internal/node/data_dir.h"
+#include "internal/node/move_routes.h"
 #include "internal/node/remote_owners.h"
 #include "internal/node/wakes.h"
 #include "internal/peer/peers.h"
@@ -53,7 +54,7 @@ class ClusterPlane final : public raftnode::Transport,
   RemoteOwners& owners() { return owners_; }
 
   // Adds every route and listens. Errors: as of Net::listen, with what to do.
-  Result<void> listen(LocalBroker& local, Wakes& wakes);
+  Result<void> listen(LocalBroker& local, Wakes& wakes, MoveDesk moves);
   // Until this node is a member; may take for ever. `removed` has told the process to end.
   Task<Result<cluster::Formed>> form() { return membership_->form(); }
   // REQUIRES: form() has answered, and not `removed`.

@@ -7,9 +7,10 @@
 #include "internal/dispatch/source.h"
 #include "internal/node/broker.h"
 #include "internal/node/cluster_plane.h"
+#include "internal/node/move_metrics.h"
+#include "internal/node/move_parts.h"
 #include "internal/node/node_metrics.h"
 #include "internal/node/quarantine.h"
-#include "internal/node/source_partitions.h"
 #include "internal/node/trusted_clock.h"
 #include "internal/security/security.h"
 #include "pkg/async/task_group.h"
@@ -40,8 +41,6 @@ struct Node::Impl {
   Task<Result<void>> open_metastore();
   Task<Result<void>> found_alone();
   Task<Result<void>> open_parts();
-  void open_moves();
-  std::optional<moves::LeaseProof> lease_proof() const;
   Task<Result<void>> start_answering(Endpoint at);
   void start_dispatching();
   void start_loops();
@@ -85,9 +84,8 @@ struct Node::Impl {
   std::unique_ptr<DataDir> data;
   std::unique_ptr<ClusterPlane> plane;  // null on a node without peers
   std::unique_ptr<metastore::Metastore> metastore;
-  std::unique_ptr<moves::Source> moves;  // gates of partitions: outlives them
+  std::unique_ptr<MoveParts> moves;  // gates of partitions: outlives them
   std::unique_ptr<Partitions> partitions;
-  std::unique_ptr<SourcePartitions> source_partitions;
   std::unique_ptr<ingress::Ingress> ingress;
   std::unique_ptr<LocalBroker> local;
   std::unique_ptr<Wakes> wakes;
@@ -115,6 +113,8 @@ bool Node::has_disk(const std::string& id) const {
 const std::string& Node::node_id() const { return impl_->data->identity().node_id; }
 metrics::Registry& Node::metrics() { return impl_->registry; }
 Partitions& Node::partitions() { return *impl_->partitions; }
+MoveStats Node::move_stats() const { return impl_->moves->stats(); }
+metastore::Proposer& Node::metastore() { return *impl_->metastore; }
 const ingress::Ingress& Node::ingress() const { return *impl_->ingress; }
 dispatch::PlanStats Node::dispatch_stats() const { return impl_->dispatcher->stats(); }
 std::vector<Endpoint> Node::http_endpoints() const {
@@ -251,6 +251,7 @@ Task<Result<void>> Node::Impl::start() {
 void Node::Impl::become_ready() {
   if (ready) return;
   ready = true;
+  moves->start();
   const Nanos took = env.clock.mono() - options.started_at;
   registry.gauge("narad_boot_duration_seconds").set(std::chrono::duration<double>(took).count());
   NARAD_LOG_INFO(env.log, "node ready", {"node", data->identity().node_id},
@@ -354,23 +355,6 @@ Task<Result<void>> Node::Impl::found_alone() {
   co_return ok();
 }
 
-// The last answered heartbeat of this process; a partition that is being moved is committed to
-// under it (moves.md, "Move lease").
-std::optional<moves::LeaseProof> Node::Impl::lease_proof() const {
-  if (!plane) return std::nullopt;
-  const auto& last = plane->membership().heartbeats().last();
-  if (!last) return std::nullopt;
-  return moves::LeaseProof{last->sent_boot, last->index};
-}
-
-void Node::Impl::open_moves() {
-  moves::SourceTiming timing;
-  // A member is dead after twice as long: clock rates differ by less than that.
-  timing.move_lease = config.timing.dead_after / 2;
-  moves = std::make_unique<moves::Source>(
-      env, node_id(), *metastore, plane != nullptr, [this] { return lease_proof(); }, timing);
-}
-
 // Everything between the metastore and HTTP.
 Task<Result<void>> Node::Impl::open_parts() {
   const std::string node_id = data->identity().node_id;
@@ -384,14 +368,12 @@ Task<Result<void>> Node::Impl::open_parts() {
   partition_options.handed_over = [this](OriginId origin, Sequence sequence) {
     return ingress && ingress->handed_over().covers(origin, sequence);
   };
-  open_moves();
+  moves = std::make_unique<MoveParts>(env, config, *data, *metastore, plane.get(), options.moves);
   partition_options.gate = [this](const TopicPartition& id, const Assignment& row) {
     return moves->gate(id, row);
   };
   partitions = std::make_unique<Partitions>(env, std::move(partition_options), *data, *metastore);
-  source_partitions = std::make_unique<SourcePartitions>(env, *partitions, *metastore);
-  moves->attach(*source_partitions);
-  moves->start();
+  moves->attach(*partitions, [this] { return clock.trusted(); });
   // A lone node is its own majority. Others wait for theirs, and go on meanwhile.
   if (plane) {
     tasks.spawn("directory sweep", sweep_when_caught_up());
@@ -407,10 +389,10 @@ Task<Result<void>> Node::Impl::open_parts() {
   ingress = std::make_unique<ingress::Ingress>(env, std::move(ingress_options));
   NARAD_CO_TRY(co_await ingress->start());
 
-  local = std::make_unique<LocalBroker>(env, node_id, *metastore, *partitions, moves.get());
+  local = std::make_unique<LocalBroker>(env, node_id, *metastore, *partitions, &moves->source());
   if (plane) {
     wakes = std::make_unique<Wakes>(env, plane->owners(), *partitions);
-    NARAD_CO_TRY(plane->listen(*local, *wakes));
+    NARAD_CO_TRY(plane->listen(*local, *wakes, moves->desk()));
   }
   Broker::Parts parts{*metastore, *ingress, *partitions, *local, nullptr, wakes.get()};
   if (plane) {
@@ -656,7 +638,9 @@ Task<void> Node::Impl::idle_loop() {
 
 Task<void> Node::Impl::metrics_loop() {
   NodeMetrics publisher(registry);
+  MoveMetrics move_publisher(registry);
   for (;;) {
+    move_publisher.publish(*moves, metastore->view(), node_id());
     publisher.publish(*metastore->view(), *partitions, *ingress, *dispatcher, clock.trusted(),
                       env.clock.wall_millis());
     auto space = [&fs = env.fs, root = data->root()] { return fs.space(root); };
@@ -703,6 +687,7 @@ Task<void> Node::Impl::stop() {
 // In the reverse of the start order; whatever was opened, and only that.
 Task<void> Node::Impl::close_parts() {
   if (security) co_await security->stop();
+  if (moves) co_await moves->stop_working();
   if (dispatcher) co_await dispatcher->stop();
   if (wakes) co_await wakes->stop();
   if (plane) co_await plane->stop(kPeerGrace);
@@ -725,7 +710,6 @@ Task<void> Node::Impl::close_parts() {
   wakes.reset();
   local.reset();
   ingress.reset();
-  source_partitions.reset();
   partitions.reset();
   moves.reset();
   metastore.reset();

@@ -10,6 +10,7 @@
 #include "internal/api/broker.h"
 #include "internal/dispatch/dispatcher.h"
 #include "internal/ingress/ingress.h"
+#include "internal/node/move_parts.h"
 #include "internal/node/partitions.h"
 #include "pkg/config/config.h"
 #include "pkg/metrics/registry.h"
@@ -29,6 +30,7 @@ struct NodeOptions {
   // For simulation: where the dispatcher hands over, in place of the broker itself (null: the
   // broker).
   std::function<std::unique_ptr<dispatch::CommitTarget>(dispatch::CommitTarget&)> wrap_target;
+  MoveHooks moves;
   // The same doors as the node's, but for the network: with TLS. They outlive the node; null: those
   // of the node.
   Env* http_env = nullptr;
@@ -64,6 +66,8 @@ class Node {
   metrics::Registry& metrics();
   Partitions& partitions();
   const ingress::Ingress& ingress() const;
+  metastore::Proposer& metastore();
+  MoveStats move_stats() const;
   dispatch::PlanStats dispatch_stats() const;
 
  private:

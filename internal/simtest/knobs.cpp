@@ -1,5 +1,7 @@
 #include "internal/simtest/knobs.h"
 
+#include <iterator>
+
 namespace narad::simtest {
 
 using sim::Rng;
@@ -24,9 +26,23 @@ void draw_cluster(const sim::Sim& sim, Knobs& k) {
   }
 }
 
+// Moves need minutes by default, a run has one: everything they wait for is shorter. From a stream
+// of its own again.
+void draw_moves(const sim::Sim& sim, Knobs& k) {
+  Rng r = sim.stream("move knobs");
+  k.moves = true;
+  Config::Timing& timing = k.config.timing;
+  timing.dead_after = r.below(4) == 0 ? Nanos(12s) : Nanos(6s);
+  timing.heartbeat = timing.dead_after / 6;
+  timing.move_tick = r.below(2) == 0 ? Nanos(200ms) : Nanos(1s);
+  timing.freeze_ttl = r.below(3) == 0 ? Nanos(8s) : Nanos(2s);
+  const std::int64_t rates[] = {0, 0, 2'000, 30'000};
+  k.config.moves.max_bytes_per_second = rates[r.below(std::size(rates))];
+}
+
 }  // namespace
 
-Knobs draw_knobs(const sim::Sim& sim, bool cluster) {
+Knobs draw_knobs(const sim::Sim& sim, bool cluster, bool moves) {
   Rng r = sim.stream("knobs");
   Knobs k;
   const auto pick = [&](std::initializer_list<std::uint64_t> from) {
@@ -54,11 +70,12 @@ Knobs draw_knobs(const sim::Sim& sim, bool cluster) {
   k.consumers = static_cast<std::uint32_t>(r.range(1, 3));
   k.message_bytes_max = static_cast<std::size_t>(pick({20, 200, 3000}));
   if (cluster) draw_cluster(sim, k);
-  k.text =
-      cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
-          k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max, ", message ",
-          k.message_bytes_max, ", producers ", k.producers, ", consumers ", k.consumers,
-          k.reroutes ? ", reroutes" : "", k.nodes > 1 ? cat(", nodes ", k.nodes) : "");
+  if (moves) draw_moves(sim, k);
+  k.text = cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
+               k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max,
+               ", message ", k.message_bytes_max, ", producers ", k.producers, ", consumers ",
+               k.consumers, k.reroutes ? ", reroutes" : "",
+               k.nodes > 1 ? cat(", nodes ", k.nodes) : "", k.moves ? ", moves" : "");
   return k;
 }
 

@@ -20,12 +20,13 @@ struct Knobs {
   std::size_t message_bytes_max = 200;
   bool reroutes = false;
   int nodes = 1;
+  bool moves = false;  // an operator moves partitions about
   std::string text;
 };
 
 // The name of a node of a cluster, and of its machine.
 std::string host_of(int index);
-Knobs draw_knobs(const sim::Sim& sim, bool cluster);
+Knobs draw_knobs(const sim::Sim& sim, bool cluster, bool moves);
 // Small enough that the script rolls segments and WAL files, with nothing left to chance.
 Knobs script_knobs();
 

@@ -78,7 +78,8 @@ void Oracle::seen(const LogName& log, const StoredRecord& record) {
     violation(cat(where, " holds message ", *id, ", which was refused for certain"));
   }
   Position& p = logs_[log][record.offset];
-  if (p.id != 0 && p.id != *id) {
+  // What a dead owner wrote last may stand where its successor wrote something else.
+  if (p.id != 0 && p.id != *id && !contested_.contains(log)) {
     violation(cat(where, " was message ", p.id, " and is now ", *id));
   }
   p.id = *id;
@@ -113,6 +114,7 @@ void Oracle::acked(const LogName& log, Offset offset, int boot, Nanos now) {
   p.acked = true;
   p.lease_boot = boot;
   p.noted = now;
+  p.acked_at = this->now();
   fresh_acks_[log].insert(offset);
   ++counts_.acked;
 }
@@ -132,6 +134,36 @@ void Oracle::acks_durable(const LogName& log) {
     Position& p = logs_[log][offset];
     if (p.acked) p.ack_durable = true;
   }
+}
+
+void Oracle::moved(const LogName& log, Nanos armed_after, int boot) {
+  for (auto& [offset, p] : logs_[log]) {
+    const bool known_there = p.ack_durable || p.lease_boot == boot;
+    const bool carried = p.acked && known_there && p.acked_at < armed_after;
+    p.acked = p.ack_durable = carried;
+    p.lease_boot = -1;
+    p.lease_until = Nanos(0);
+  }
+  fresh_acks_[log].clear();
+}
+
+void Oracle::promoted(const LogName& log) {
+  contested_.insert(log);
+  moved(log, Nanos(0), -1);
+}
+
+void Oracle::set_aside(const LogName& log, std::string_view payload) {
+  if (const auto id = id_of(payload)) aside_[log].insert(*id);
+}
+
+bool Oracle::is_stranded(const Sent& m, std::uint64_t id) const {
+  for (const LogName& log : contested_) {
+    if (log.partition.topic != m.topic || log.incarnation != m.incarnation) continue;
+    const auto aside = aside_.find(log);
+    if (copies_lost_.contains(log) || (aside != aside_.end() && aside->second.contains(id)))
+      return true;
+  }
+  return false;
 }
 
 void Oracle::disk_lost(int node) {
@@ -171,7 +203,7 @@ void Oracle::log_read(const LogName& log, Offset oldest, Offset hwm,
 }
 
 void Oracle::topic_read(const std::string& topic, Incarnation incarnation, Nanos now,
-                        bool reroutes) {
+                        Reroutes reroutes) {
   const Life& life = lives_[{topic, incarnation}];
   if (life.deleted) return;
   std::map<std::uint64_t, std::uint64_t> times;
@@ -185,11 +217,25 @@ void Oracle::topic_read(const std::string& topic, Incarnation incarnation, Nanos
     const std::uint64_t n = it == times.end() ? 0 : it->second;
     const bool aged = life.retention && now - m.accepted_at >= *life.retention;
     if (m.state == State::accepted && n == 0 && !aged && !m.may_be_lost) {
+      if (is_stranded(m, id)) {
+        ++counts_.stranded;
+        continue;
+      }
       violation(cat("message ", id, " of ", topic, "@", to_hex16(incarnation.value()),
                     " was accepted and is lost"));
     }
-    if (n > 1 && !reroutes) {
-      violation(cat("message ", id, " of ", topic, " is stored ", n, " times without a reroute"));
+    if (n > 1 && reroutes != Reroutes::any) {
+      std::string where;
+      bool twice_in_one = false;
+      for (const auto& [log, held] : held_) {
+        if (log.partition.topic != topic || log.incarnation != incarnation || !held.contains(id))
+          continue;
+        where += cat(where.empty() ? "" : ", ", to_string(log.partition));
+        twice_in_one = twice_in_one || held.at(id) > 1;
+      }
+      if (reroutes == Reroutes::of_dead_owners && !twice_in_one) continue;
+      violation(cat("message ", id, " of ", topic, " is stored ", n,
+                    " times without a reroute (in ", where, ")"));
     }
   }
 }

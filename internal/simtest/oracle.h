@@ -29,7 +29,9 @@ class Oracle {
  public:
   // `late_answers`: clients are not where the leases are, so that answers may cross on their way. A
   // delivery is then judged only by what was known before it was asked for.
-  explicit Oracle(bool late_answers = false) : late_answers_(late_answers) {}
+  // `clock`: the time outside of all machines, by which events at several of them are ordered.
+  explicit Oracle(bool late_answers = false, std::function<Nanos()> clock = {})
+      : late_answers_(late_answers), clock_(std::move(clock)) {}
 
   // The payload of message `id`: `bytes` long at least where the number itself does not need more.
   static std::string payload(std::uint64_t id, std::size_t bytes);
@@ -46,8 +48,8 @@ class Oracle {
   // ---- what was seen in a log (replay, or as part of a delivery)
   void seen(const LogName& log, const StoredRecord& record);
 
-  // ---- consume. `boot`: number of the owner's present life; its leases die with it. Negative: it
-  // is not known which life answered.
+  // ---- consume. `boot`: number of the owner's present life, unlike that of any other node; its
+  // leases die with it. Negative: it is not known which life answered.
   // Between `asked` and `now` (mono clock of that life) it was leased for `visibility`.
   void delivered(const LogName& log, const StoredRecord& record, int boot, Nanos asked, Nanos now,
                  Nanos visibility);
@@ -60,6 +62,19 @@ class Oracle {
   }
   // Every ack answered for that log in the node's present life is on disk.
   void acks_durable(const LogName& log);
+
+  // ---- moves
+  // Another node owns the log now, by a move whose freeze was armed after `armed_after` (by the
+  // clock of the world). Leases stay behind; acks that were known before are in the copy unless
+  // only the memory of `boot`'s life knew them and it is not the present one of the owner so far.
+  void moved(const LogName& log, Nanos armed_after, int boot);
+  // Another node took over from a dead one: what the dead one did last is only in its own copy.
+  void promoted(const LogName& log);
+  bool contested(const LogName& log) const { return contested_.contains(log); }
+  // Read in a copy of that log that was set aside.
+  void set_aside(const LogName& log, std::string_view payload);
+  // All copies that were set aside of it may be gone (a lost disk).
+  void copies_lost(const LogName& log) { copies_lost_.insert(log); }
 
   // The disk of that node is gone: what was sent through it until now may be.
   void disk_lost(int node);
@@ -75,14 +90,19 @@ class Oracle {
   void log_read(const LogName& log, Offset oldest, Offset hwm,
                 const std::vector<StoredRecord>& records);
   // All logs of that life of the topic have been read: every accepted message must be in them, and
-  // only once unless `reroutes` (duplicates by reroute are part of the contract).
-  void topic_read(const std::string& topic, Incarnation incarnation, Nanos now, bool reroutes);
+  // only once: duplicates by reroute are part of the contract, but for nothing else.
+  enum class Reroutes : std::uint8_t {
+    none,
+    of_dead_owners,  // some node counted as dead at a time: what it owned was rerouted at once
+    any,
+  };
+  void topic_read(const std::string& topic, Incarnation incarnation, Nanos now, Reroutes reroutes);
 
   const std::vector<std::string>& violations() const { return violations_; }
   void violation(std::string text);
   struct Counts {
     std::uint64_t sent = 0, accepted = 0, refused = 0, unknown = 0, delivered = 0, redelivered = 0,
-                  acked = 0, topics_deleted = 0, read = 0;
+                  acked = 0, topics_deleted = 0, read = 0, stranded = 0;
   };
   Counts counts() const;
 
@@ -103,7 +123,8 @@ class Oracle {
     int lease_boot = -1;
     Nanos lease_until{0};
     bool delivered = false;
-    Nanos noted{0};  // when delivery or ack became known, on the clock of that life
+    Nanos noted{0};     // when delivery or ack became known, on the clock of that life
+    Nanos acked_at{0};  // on the clock of the world
   };
   struct Life {
     bool deleted = false;
@@ -115,7 +136,11 @@ class Oracle {
     return boot >= 0 && p.lease_boot == boot && (!late_answers_ || asked >= p.noted);
   }
 
+  Nanos now() const { return clock_ ? clock_() : Nanos(0); }
+  bool is_stranded(const Sent& m, std::uint64_t id) const;
+
   const bool late_answers_;
+  const std::function<Nanos()> clock_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Sent> messages_;
   std::map<LogName, std::map<Offset, Position>> logs_;
@@ -124,6 +149,9 @@ class Oracle {
       held_;  // id -> times, of the last log_read()
   std::map<LogName, std::set<Offset>> fresh_acks_;
   std::map<LifeKey, Life> lives_;
+  std::set<LogName> contested_;  // taken over from a dead owner
+  std::set<LogName> copies_lost_;
+  std::map<LogName, std::set<std::uint64_t>> aside_;  // ids in copies that were set aside
   std::vector<std::string> violations_;
   Counts counts_;
 };

@@ -136,6 +136,8 @@ class Schema {
     duration("timing.heartbeat", "NARAD_TIMING_HEARTBEAT", c.timing.heartbeat);
     duration("timing.dead_after", "NARAD_TIMING_DEAD_AFTER", c.timing.dead_after);
     duration("timing.join_retry", "NARAD_TIMING_JOIN_RETRY", c.timing.join_retry);
+    duration("timing.move_tick", "NARAD_TIMING_MOVE_TICK", c.timing.move_tick);
+    duration("timing.freeze_ttl", "NARAD_TIMING_FREEZE_TTL", c.timing.freeze_ttl);
   }
 
   std::vector<Setting>& all() { return settings_; }
@@ -444,7 +446,7 @@ void validate(Config& c, Problems& problems) {
   for (Nanos t :
        {c.timing.retention_check, c.timing.idle_check, c.timing.hwm_sync, c.timing.dispatch_retry,
         c.timing.dispatch_grace, c.timing.ingress_retry, c.timing.raft_tick, c.timing.heartbeat,
-        c.timing.dead_after, c.timing.join_retry}) {
+        c.timing.dead_after, c.timing.join_retry, c.timing.move_tick, c.timing.freeze_ttl}) {
     require(t > zero, "timing: every duration must be above 0");
   }
 }

@@ -101,6 +101,8 @@ struct Config {
     Nanos heartbeat = std::chrono::seconds(5);        // of members to the leader
     Nanos dead_after = std::chrono::seconds(30);      // of their silence
     Nanos join_retry = std::chrono::seconds(2);       // asking peers, while not a member
+    Nanos move_tick = std::chrono::seconds(1);        // looking for moves to this node
+    Nanos freeze_ttl = std::chrono::seconds(30);      // of a partition whose tail is copied
   } timing;
 };
 

@@ -88,6 +88,8 @@ void declare_narad_metrics(Registry& r) {
   add("narad_moves_total", counter, "Moves ended, by outcome.", {"outcome"});
   add("narad_moves_duration_seconds", histogram, "From the start of a move to its flip.", {}, kF);
   add("narad_moves_bytes_total", counter, "Bytes copied by moves.");
+  add("narad_moves_blocked", gauge, "Moves that wait for something to change, by reason.",
+      {"reason"});
   add("narad_errors_total", counter, "Errors, by where they happened.", {"component", "kind"});
   add("narad_boot_duration_seconds", gauge, "From process start to ready.");
   // What this implementation adds.

@@ -1,0 +1,201 @@
+#pragma once
+// The two halves of a simulated run, for the sources of this directory: the world, which survives
+// every crash, and what runs on a machine in one life. world.h is what others use.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "internal/node/node.h"
+#include "internal/simtest/knobs.h"
+#include "internal/simtest/ownership.h"
+#include "internal/simtest/world.h"
+#include "pkg/async/task_group.h"
+#include "pkg/sim/machine.h"
+
+namespace narad::simtest {
+
+using sim::Rng;
+
+inline constexpr const char* kTopics[] = {"orders", "clicks", "audit", "short"};
+
+enum class Phase { faults, calm, read_back };
+
+class App;
+
+// The world's side: survives every crash.
+class World {
+ public:
+  World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, bool echo_log);
+  RunResult run();
+
+ private:
+  friend class App;
+  void apply(const sim::Fault& fault);
+  void went_down(int node);
+  void apply_to_network(const sim::Fault& fault);
+  void wipe(int node);
+  void doom(int node, std::uint64_t number);
+  void heal_network();
+  bool each_node(const std::function<bool(App&)>& holds);
+  std::uint64_t unsettled();
+  bool has_disk(int node, const std::string& disk);
+  // Each node of a cluster does its share of the work that a lone node does.
+  Nanos share(Nanos of_a_lone_node) const { return of_a_lone_node * knobs_.nodes; }
+  void later(Nanos delay, std::function<void()> what);
+  void heal();
+  bool settle(const char* what, const std::function<bool()>& done);
+  void read_back(const char* when);
+  void collect_reach();
+  void run_faults();
+  void stop_all_cleanly();
+
+  // ---- who owns what (moves.cpp)
+  // Asks every node that is up what it has applied. Cheap if nothing is new.
+  void look();
+  void look_regularly();
+  Oracle::Reroutes reroutes() const {
+    if (knobs_.reroutes) return Oracle::Reroutes::any;
+    return deaths_ ? Oracle::Reroutes::of_dead_owners : Oracle::Reroutes::none;
+  }
+  void changed_hands(const Ownership::Change& change);
+  void check_former_owners();
+  bool moves_ended();
+  void abort_moves();
+  bool end_moves();
+  std::vector<std::string> leftovers() const;
+  void read_copies_set_aside();
+
+  sim::Plan plan_;
+  sim::RunWish wish_;
+  Defect defect_;
+  std::int64_t workload_percent_;
+  bool scripted_;
+  bool script_done_ = false;
+  std::uint64_t disk_calls_ = 0;
+  sim::Sim sim_;
+  sim::SimNet net_;
+  Knobs knobs_;
+  Oracle oracle_;
+  sim::Reach reach_;
+  Phase phase_ = Phase::faults;
+  bool clean_stop_ = false;
+  int read_backs_done_ = 0;
+  bool drained_ = false;
+  std::optional<int> wiped_;  // the node that lost its disk
+  bool gave_up_ = false;
+  Ownership ownership_;
+  bool deaths_ = false;                    // some member counted as dead at some time
+  std::vector<metastore::ViewPtr> shown_;  // by each node, when it was last asked
+  // One that owned a log until somebody took over: it may not commit to it any more.
+  struct FormerOwner {
+    LogName log;
+    int node = 0;
+    int boots = 0;
+    std::uint64_t opening = 0;
+    Offset hwm{0};
+  };
+  std::vector<FormerOwner> former_owners_;
+  std::vector<Nanos> went_down_at_;
+  std::vector<Nanos> down_until_;
+  std::set<int> cut_off_;  // from all others, until they are healed one by one
+  std::vector<std::unique_ptr<sim::Machine>> machines_;
+
+  // What a client notes before it asks: an answer about a lease is judged by the life and the clock
+  // that its owner had then.
+  struct Moment {
+    std::vector<int> boots;
+    std::vector<Nanos> mono;
+    std::uint64_t changes = 0;  // of owners, so far
+  };
+  Moment moment();
+  // Still the same life as at that moment. An answer may arrive when its sender is dead already.
+  bool still_lives(std::size_t node, const Moment& then) const {
+    return machines_[node]->up() && machines_[node]->boots() == then.boots[node];
+  }
+  // A number for that life, unlike those of all others.
+  int life_of(std::size_t node, int boots) const {
+    return boots * static_cast<int>(machines_.size()) + static_cast<int>(node);
+  }
+  // The life that answered what was asked at that moment; negative if nobody can tell.
+  int life_since(std::size_t owner, const LogName& log, const Moment& asked) const {
+    if (!still_lives(owner, asked) || ownership_.changed_since(log, asked.changes)) return -1;
+    // A dead owner that was replaced may not know it yet, and go on answering.
+    if (oracle_.contested(log) && phase_ == Phase::faults) return -1;
+    return life_of(owner, asked.boots[owner]);
+  }
+  int node_of(const std::string& id) const;
+  // The node that owns the log; nothing while nobody does.
+  std::optional<int> owner_of(const LogName& log);
+};
+
+// What runs on the machine in one life: the node, and clients that live and die with it.
+class App {
+ public:
+  App(Env& env, World& world, int index);
+  node::Node& node() { return node_; }
+  // Started, and a member that has seen what the others know.
+  bool ready() { return ready_ && !stopping_ && node_.broker().readiness().ready; }
+  bool stopping() const { return stopping_; }
+  bool stopped() const { return stopped_; }
+  void stop_cleanly();
+  std::string describe();
+  void start_drain();
+  void start_giving_up();
+  void start_moving_away(int node);
+  bool has_disk(const std::string& id) const { return node_.has_disk(id); }
+  void check_lag();
+  void start_read_back();
+  // Answers whether nodes may be asked for their state now.
+  bool started() const { return ready_ && !stopping_; }
+  void propose(metastore::Command command);
+  UnixMillis wall_millis() const { return env_.clock.wall_millis(); }
+  std::vector<metastore::TopicRowPtr> topics();
+
+ private:
+  Task<void> main();
+  Task<void> producer(std::uint32_t index);
+  Task<void> consumer(std::uint32_t index);
+  Task<void> administrator();
+  Task<void> mover();
+  Task<void> move_somewhere(Rng& random);
+  Task<void> move_away(int node);
+  std::optional<metastore::Command> draw_move(Rng& random, const metastore::TopicRow& row,
+                                              PartitionId partition);
+  static Task<void> propose_one(App* app, metastore::Command command);
+  Task<void> script();
+  Task<void> drain();
+  Task<void> give_up_lost_topics();
+  Task<void> give_up(Topic topic);
+  Task<void> read_everything();
+  Task<bool> consume_some(Rng& random, std::string name, bool drain);
+  MessagePtr make_message(Rng& random, const Topic& topic, std::uint64_t& id);
+  void note_durable_acks();
+  Task<void> ack_all(Topic topic, std::vector<api::LeasedMessage> messages);
+  void note_delivery(const LogName& log, const StoredRecord& record, const World::Moment& asked,
+                     Nanos visibility);
+  Nanos pause(Rng& random, Nanos most) {
+    return Nanos(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.count()))));
+  }
+  Rng stream(const char* purpose, std::uint64_t index) {
+    const std::uint64_t life = index * 1000 + static_cast<std::uint64_t>(machine().boots());
+    return world_.sim_.stream(purpose, life + static_cast<std::uint64_t>(index_) * 1'000'000);
+  }
+
+  sim::Machine& machine() const { return *world_.machines_[static_cast<std::size_t>(index_)]; }
+
+  World& world_;
+  const int index_;
+  std::unique_ptr<FileSystem> fs_;
+  Env env_;
+  node::Node node_;
+  bool ready_ = false;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  TaskGroup clients_;  // they use the broker, which goes with a clean stop
+  TaskGroup tasks_;
+};
+
+}  // namespace narad::simtest
