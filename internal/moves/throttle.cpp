@@ -11,11 +11,18 @@ std::uint64_t Throttle::at_once(std::uint64_t wanted) const {
 
 Task<void> Throttle::take(std::uint64_t bytes) {
   if (rate_ == 0) co_return;
-  const Nanos now = env_.clock.mono();
-  const Nanos begin = std::max(now, free_at_);
+  for (Nanos now = env_.clock.mono(); free_at_ > now; now = env_.clock.mono()) {
+    const Nanos delay = free_at_ - now;
+    co_await sleep_for(env_, delay);
+  }
+  take_now(bytes);
+}
+
+void Throttle::take_now(std::uint64_t bytes) {
+  if (rate_ == 0) return;
   const double seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
-  free_at_ = begin + Nanos(static_cast<Nanos::rep>(seconds * 1e9));
-  if (begin > now) co_await sleep_for(env_, begin - now);
+  const Nanos cost(static_cast<Nanos::rep>(seconds * 1e9));
+  free_at_ = std::max(env_.clock.mono(), free_at_) + cost;
 }
 
 }  // namespace narad::moves

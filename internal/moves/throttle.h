@@ -9,8 +9,11 @@ class Throttle {
  public:
   Throttle(Env& env, std::uint64_t bytes_per_second) : env_(env), rate_(bytes_per_second) {}
 
-  // Waits until `bytes` more may be asked for. Each waits for those that came before it.
+  // Waits until `bytes` more may be asked for. Who is cancelled while it waits has taken nothing.
   Task<void> take(std::uint64_t bytes);
+  // Takes them without waiting: a partition that is frozen has traffic waiting for it. The others
+  // wait so much longer.
+  void take_now(std::uint64_t bytes);
   // At most about a second's worth, so that a slow budget is not asked for minutes at once.
   std::uint64_t at_once(std::uint64_t wanted) const;
 

@@ -14,6 +14,7 @@ struct Worker::Fetch {
   std::size_t window = 1;
   std::size_t next = 0;   // to be fetched
   std::size_t taken = 0;  // by the pass
+  bool frozen = false;    // traffic waits for it
   bool stopped = false;
   std::map<std::size_t, Result<std::string>> landed;
   Event changed;
@@ -121,6 +122,8 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
   fetch->ranges = staging_->missing(
       shop_.throttle.at_once(std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax)));
   fetch->window = std::max<std::size_t>(1, shop_.timing.chunks_in_flight);
+  const bool draining = mover_.phase() == "draining";
+  fetch->frozen = draining;
   start_fetching(fetch);
   std::uint64_t copied = 0;
   for (std::size_t i = 0; i < fetch->ranges.size(); ++i) {
@@ -150,7 +153,6 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
     if (!landed) fetch->stop();
     if (!landed) co_return landed.error();
   }
-  const bool draining = mover_.phase() == "draining";
   const std::vector<Offset> open = staging_->undigested(draining);
   for (const Offset base : open) {
     NARAD_CO_TRY(co_await hold_against_digests(base));
@@ -175,8 +177,12 @@ Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
     }
     const std::size_t i = fetch->next++;
     const SegmentRange range = fetch->ranges[i];
-    co_await shop_.throttle.take(range.bytes);
-    if (fetch->stopped) co_return;
+    if (fetch->frozen) {
+      shop_.throttle.take_now(range.bytes);
+    } else {
+      co_await shop_.throttle.take(range.bytes);
+    }
+    if (fetch->stopped || mover_.ended()) co_return;
     auto chunk =
         co_await shop_.source.chunk(key_.source, ref(), range.base, range.from, range.bytes);
     if (!chunk) fetch->stopped = true;

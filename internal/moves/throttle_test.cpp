@@ -1,0 +1,67 @@
+#include "internal/moves/throttle.h"
+
+#include <gtest/gtest.h>
+
+#include "pkg/async/task_group.h"
+#include "pkg/sim/solo.h"
+
+namespace narad::moves {
+namespace {
+
+using namespace std::chrono_literals;
+
+Task<void> take_in_turn(Env& env, Throttle& budget, Nanos* took) {
+  const Nanos began = env.clock.mono();
+  for (int i = 0; i < 11; ++i) co_await budget.take(500);
+  *took = env.clock.mono() - began;
+}
+
+TEST(Throttle, Budget_IsHeld) {
+  sim::Solo solo;
+  Throttle budget(solo.env(), 1000);
+  Nanos took{0};
+  solo.run([&](Env& env) { return take_in_turn(env, budget, &took); });
+  EXPECT_GE(took, 5s);
+  EXPECT_LT(took, 5100ms);
+}
+
+// What a move that ended had asked for would otherwise keep the next ones waiting.
+Task<void> cancel_one_that_waits(Env& env, Throttle& budget, Nanos* took) {
+  const Nanos began = env.clock.mono();
+  budget.take_now(5000);
+  TaskGroup waiting(env);
+  waiting.spawn("takes a lot", budget.take(1'000'000));
+  co_await sleep_for(env, 1s);
+  co_await waiting.stop();
+  co_await budget.take(1);
+  *took = env.clock.mono() - began;
+}
+
+TEST(Throttle, WhoIsCancelledWhileItWaits_HasTakenNothing) {
+  sim::Solo solo;
+  Throttle budget(solo.env(), 1000);
+  Nanos took{0};
+  solo.run([&](Env& env) { return cancel_one_that_waits(env, budget, &took); });
+  EXPECT_GE(took, 5s);
+  EXPECT_LT(took, 5100ms);
+}
+
+Task<void> be_urgent(Env& env, Throttle& budget, Nanos* urgent, Nanos* other) {
+  const Nanos began = env.clock.mono();
+  for (int i = 0; i < 10; ++i) budget.take_now(1000);
+  *urgent = env.clock.mono() - began;
+  co_await budget.take(1);
+  *other = env.clock.mono() - began;
+}
+
+TEST(Throttle, WhatAFrozenPartitionTakes_IsPaidForByTheOthers) {
+  sim::Solo solo;
+  Throttle budget(solo.env(), 1000);
+  Nanos urgent{0}, other{0};
+  solo.run([&](Env& env) { return be_urgent(env, budget, &urgent, &other); });
+  EXPECT_EQ(urgent, Nanos(0));
+  EXPECT_GE(other, 10s);
+}
+
+}  // namespace
+}  // namespace narad::moves
