@@ -492,6 +492,7 @@ CommandResult run(State& state, RaftIndex index, const RegisterMember& c) {
   member.disks = c.disks;
   member.status = MemberStatus::alive;
   member.dead_mark = RaftIndex(0);
+  member.wal_lost = false;  // it is back, and so is its WAL
   if (old == nullptr || member != *old) {
     member.changed_at = index;
     state.versions.members = index;
@@ -534,14 +535,21 @@ CommandResult run(State& state, RaftIndex index, const MarkDead& c) {
 CommandResult run(State& state, RaftIndex index, const SetDraining& c) {
   const Member* old = state.members.find(c.id);
   if (old == nullptr) return member_not_found(c.id);
-  if (old->draining == c.draining) return done(*old);
+  if (c.wal_lost && !c.draining) return invalid("wal_lost belongs to a drain that begins");
+  if (c.wal_lost && old->status != MemberStatus::dead) {
+    return {ResultCode::conflict,
+            cat("member ", c.id, " is alive: its ingress WAL is not lost, and empties by itself"),
+            *old};
+  }
+  if (old->draining == c.draining && (!c.wal_lost || old->wal_lost)) return done(*old);
   if (!c.draining && old->leaving) {
     return {ResultCode::conflict,
             cat("member ", c.id, " is leaving: its drain cannot be cancelled any more"), *old};
   }
   Member member = *old;
   member.draining = c.draining;
-  member.drain_id = c.draining ? index : RaftIndex(0);
+  if (member.draining != old->draining) member.drain_id = c.draining ? index : RaftIndex(0);
+  member.wal_lost = c.draining && (old->wal_lost || c.wal_lost);
   member.changed_at = index;
   state.versions.members = index;
   store(state, member);

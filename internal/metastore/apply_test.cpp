@@ -382,6 +382,31 @@ TEST(Member, Drain_CannotBeCancelledOnceLeaving) {
   EXPECT_TRUE(m.state.members.find("a")->draining);
 }
 
+TEST(Member, WalLost_IsSaidOfADeadMemberAndEndsWithItsReturn) {
+  Machine m;
+  m.run(member("a"));
+  EXPECT_EQ(m.run(SetDraining{"a", true, true}).code, ResultCode::conflict) << "it lives";
+  EXPECT_FALSE(m.state.members.find("a")->draining);
+  m.run(MarkDead{"a", m.state.members.find("a")->stamp});
+  EXPECT_EQ(m.run(SetDraining{"a", false, true}).code, ResultCode::invalid);
+  m.run(SetDraining{"a", true});
+  const RaftIndex drain = m.state.members.find("a")->drain_id;
+  EXPECT_FALSE(m.state.members.find("a")->wal_lost);
+  ASSERT_TRUE(m.run(SetDraining{"a", true, true}).done());
+  EXPECT_TRUE(m.state.members.find("a")->wal_lost);
+  EXPECT_EQ(m.state.versions.members, m.state.applied);
+  ASSERT_TRUE(m.run(SetDraining{"a", true}).done());
+  EXPECT_TRUE(m.state.members.find("a")->wal_lost) << "a repeated request takes nothing back";
+  EXPECT_EQ(m.state.members.find("a")->drain_id, drain) << "it is the same drain";
+  m.run(member("a"));
+  EXPECT_FALSE(m.state.members.find("a")->wal_lost);
+  EXPECT_TRUE(m.state.members.find("a")->draining);
+  m.run(MarkDead{"a", m.state.members.find("a")->stamp});
+  m.run(SetDraining{"a", true, true});
+  m.run(SetDraining{"a", false});
+  EXPECT_FALSE(m.state.members.find("a")->wal_lost);
+}
+
 TEST(Member, Leaving_NeedsItsDrainAndNothingToItsName) {
   Machine m;
   m.run(member("a"));

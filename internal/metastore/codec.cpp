@@ -87,6 +87,7 @@ void describe(C& m, F& f) {
   f("draining", m.draining);
   f("drain_id", m.drain_id);
   f("leaving", m.leaving);
+  f.later("wal_lost", m.wal_lost);
   f("changed_at", m.changed_at);
 }
 

@@ -211,6 +211,7 @@ template <Described<SetDraining> C, class F>
 void describe(C& c, F& f) {
   f("id", c.id);
   f("draining", c.draining);
+  f.later("wal_lost", c.wal_lost);
 }
 
 template <Described<Leaving> C, class F>

@@ -102,10 +102,13 @@ struct MarkDead {
 };
 
 // Begins or cancels a drain. The index of the entry that begins it is the drain's id. Cannot be
-// cancelled once the member is leaving.
+// cancelled once the member is leaving. `wal_lost`: an operator says that what the ingress WAL of
+// this dead member holds is given up; may be said later of a drain that has begun, and counts until
+// the member returns.
 struct SetDraining {
   std::string id;
   bool draining = false;
+  bool wal_lost = false;
 };
 
 // The member is about to be removed: its drain holds, under the id for which its empty ingress WAL

@@ -47,6 +47,7 @@ std::vector<Command> one_of_each() {
       Heartbeats{{"narad-1", "narad-2"}, UnixMillis(5)},
       MarkDead{"narad-1", RaftIndex(12)},
       SetDraining{"narad-1", true},
+      SetDraining{"narad-2", true, true},
       Leaving{"narad-1", RaftIndex(13)},
       RemoveMember{"narad-1", RaftIndex(13), UnixMillis(1'783'615'000'456)},
       CreateUser{"svc",

@@ -51,7 +51,7 @@ class FieldWriter {
     if (value) writer_.member(name, *value);
     return *this;
   }
-  // A field that came after rows were already stored: left out while it is 0.
+  // A field that came after rows were already stored: left out while it is 0 or false.
   template <class Tag, class Rep>
   FieldWriter& later(std::string_view name, StrongNumber<Tag, Rep> value) {
     if (value.value() != 0) writer_.member(name, value);
@@ -59,6 +59,10 @@ class FieldWriter {
   }
   FieldWriter& later(std::string_view name, const std::string& value) {
     if (!value.empty()) writer_.member(name, value);
+    return *this;
+  }
+  FieldWriter& later(std::string_view name, bool value) {
+    if (value) writer_.member(name, true);
     return *this;
   }
   // 16 hex digits.
@@ -126,6 +130,11 @@ class FieldReader {
   }
   FieldReader& later(std::string_view name, std::string& value) {
     value.clear();
+    decoder_.field(name, value);
+    return *this;
+  }
+  FieldReader& later(std::string_view name, bool& value) {
+    value = false;
     decoder_.field(name, value);
     return *this;
   }

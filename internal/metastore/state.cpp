@@ -160,7 +160,8 @@ void check_member(const State& state, const Member& m) {
   NARAD_ASSERT(m.changed_at <= state.versions.members, m.id);
   NARAD_ASSERT((m.status == MemberStatus::dead) == (m.dead_mark.value() > 0), m.id);
   NARAD_ASSERT(m.draining == (m.drain_id.value() > 0), m.id);
-  if (m.leaving) NARAD_ASSERT(m.draining, m.id);
+  if (m.leaving || m.wal_lost) NARAD_ASSERT(m.draining, m.id);
+  if (m.wal_lost) NARAD_ASSERT(m.status == MemberStatus::dead, m.id);
   NARAD_ASSERT(!state.tombstones.contains(m.id), m.id);
 }
 

@@ -54,6 +54,7 @@ struct Member {
   RaftIndex drain_id{0};    // entry that began the drain; 0 if none
   bool leaving = false;     // empty and about to be removed: the drain cannot be cancelled
   RaftIndex changed_at{0};  // entry that last changed anything but the stamp
+  bool wal_lost = false;    // dead and draining: its ingress WAL was given up by an operator
 
   std::string_view key() const { return id; }
   friend bool operator==(const Member&, const Member&) = default;
