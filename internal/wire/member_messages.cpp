@@ -34,6 +34,14 @@ void write_member(json::Writer& w, const MemberInfo& m) {
   w.end_array().end_object();
 }
 
+void write_drain(json::Writer& w, const DrainStatus& d) {
+  w.member("id", d.drain_id)
+      .member("wal_records", d.wal_records)
+      .member("refuses_produce", d.refuses_produce)
+      .member("unanswered", d.unanswered)
+      .member("wal_open", d.wal_open);
+}
+
 // ---- reading -----------------------------------------------------------------------------------
 
 template <class T, class F>
@@ -61,6 +69,14 @@ void read_member(Fields& outer, MemberInfo& m) {
   if (f.problem().empty() && m.id.empty()) f.fail("id", "is empty");
   if (f.problem().empty() && m.replica.value() == 0) f.fail("replica", "is 0");
   if (!f.problem().empty()) outer.fail(cat("member: ", f.problem()));
+}
+
+void read_drain(Fields& f, DrainStatus& d) {
+  f.number("id", d.drain_id).number("wal_records", d.wal_records);
+  if (!f.has("refuses_produce")) return;  // an older release
+  f.flag("refuses_produce", d.refuses_produce)
+      .number("unanswered", d.unanswered)
+      .flag("wal_open", d.wal_open);
 }
 
 raft::Member read_founder(Fields& outer, json::Value v) {
@@ -167,8 +183,9 @@ std::string encode(const HeartbeatRequest& m) {
   json::Writer w;
   w.begin_object();
   write_member(w, m.member);
-  w.key("drain").begin_object().member("id", m.drain.drain_id);
-  w.member("wal_records", m.drain.wal_records).end_object().end_object();
+  w.key("drain").begin_object();
+  write_drain(w, m.drain);
+  w.end_object().end_object();
   return w.take();
 }
 
@@ -234,7 +251,7 @@ Result<HeartbeatRequest> decode_heartbeat_request(std::string_view body) {
     const auto drain = f.object("drain");
     if (!drain) return;
     Fields d(*drain);
-    d.number("id", m.drain.drain_id).number("wal_records", m.drain.wal_records);
+    read_drain(d, m.drain);
     if (!d.problem().empty()) f.fail(cat("drain: ", d.problem()));
   });
 }

@@ -64,11 +64,21 @@ struct JoinAnswer {
   friend bool operator==(const JoinAnswer&, const JoinAnswer&) = default;
 };
 
-// What a draining node has left in its ingress WAL; drain_id 0: it does not drain, as far as it
-// knows.
+// What a draining node says of the messages it took (G46). An older release says neither that it
+// refuses nor what is unanswered: such a node never counts as empty.
 struct DrainStatus {
-  RaftIndex drain_id{0};
-  std::uint64_t wal_records = 0;
+  RaftIndex drain_id{0};  // 0: it does not drain, as far as it knows
+  // It answers client produce 503 because of that drain, and will after a restart, before it has
+  // heard of anybody.
+  bool refuses_produce = false;
+  std::uint64_t unanswered = 0;   // produces that it let in before, and has not answered yet
+  bool wal_open = false;          // false: it cannot tell what its WAL holds
+  std::uint64_t wal_records = 0;  // in its ingress WAL, not handed over yet
+
+  // Nothing that was accepted there is anywhere but in partitions, and nothing more can come.
+  bool empty_under(RaftIndex drain) const {
+    return drain_id == drain && refuses_produce && unanswered == 0 && wal_open && wal_records == 0;
+  }
   friend bool operator==(const DrainStatus&, const DrainStatus&) = default;
 };
 

@@ -22,7 +22,7 @@ WhoAnswer founder() {
 }
 JoinRequest join() { return {0xc1, member()}; }
 JoinAnswer admitted() { return {0xc1, "narad-2", RaftIndex(42)}; }
-HeartbeatRequest beat() { return {member(), {RaftIndex(17), 3}}; }
+HeartbeatRequest beat() { return {member(), {RaftIndex(17), true, 2, true, 3}}; }
 HeartbeatAnswer alive() { return {RaftIndex(43), 7, "narad-2", UnixMillis(1'783'615'000'123)}; }
 MemberRefusal removed() {
   return {Refused::removed, "narad-1 was removed", "", RaftIndex(40),
@@ -53,6 +53,37 @@ TEST(MemberMessages, Each_RoundTrips) {
   EXPECT_EQ(decode_heartbeat_request(encode(beat())).value(), beat());
   EXPECT_EQ(decode_heartbeat_answer(encode(alive())).value(), alive());
   EXPECT_EQ(decode_refusal(410, encode(removed())), removed());
+}
+
+TEST(MemberMessages, DEC_15_OlderNode_NeverCountsAsEmpty) {
+  HeartbeatRequest older = beat();
+  older.drain = {RaftIndex(17), true, 0, true, 0};
+  EXPECT_TRUE(older.drain.empty_under(RaftIndex(17)));
+  std::string text = encode(older);
+  const auto at = text.find(R"(,"refuses_produce")");
+  text.erase(at, text.find('}', at) - at);
+  const auto read = decode_heartbeat_request(text);
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read.value().drain, (DrainStatus{RaftIndex(17), false, 0, false, 0}));
+  EXPECT_FALSE(read.value().drain.empty_under(RaftIndex(17)));
+}
+
+TEST(MemberMessages, DEC_15_G46_EmptyMeansRefusingUnderThatDrainWithNothingLeft) {
+  const DrainStatus empty{RaftIndex(17), true, 0, true, 0};
+  EXPECT_TRUE(empty.empty_under(RaftIndex(17)));
+  EXPECT_FALSE(empty.empty_under(RaftIndex(18))) << "another drain";
+  DrainStatus s = empty;
+  s.refuses_produce = false;
+  EXPECT_FALSE(s.empty_under(RaftIndex(17)));
+  s = empty;
+  s.unanswered = 1;
+  EXPECT_FALSE(s.empty_under(RaftIndex(17)));
+  s = empty;
+  s.wal_open = false;
+  EXPECT_FALSE(s.empty_under(RaftIndex(17))) << "it cannot tell";
+  s = empty;
+  s.wal_records = 1;
+  EXPECT_FALSE(s.empty_under(RaftIndex(17)));
 }
 
 TEST(MemberMessages, UnknownFields_AreOverlooked) {
