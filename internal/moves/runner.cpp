@@ -28,9 +28,14 @@ struct Runner::Impl {
   std::optional<std::pair<RaftIndex, RaftIndex>> seen;
   Nanos read_at{0};
   Nanos next_tick{0};
+  std::vector<MoveKey> leftovers;  // moves of which an earlier process left something staged
   TaskGroup tasks;
 
   Task<void> run();
+  Task<void> take_stock();
+  Task<void> take_stock_of(MoveDisk disk);
+  Task<void> dispose_nameless(StagingPlace place);
+  Task<void> take_up_leftovers();
   void tick();
   void look(bool is_tick);
   bool may_skip() const;
@@ -104,7 +109,71 @@ void Runner::Impl::look(bool is_tick) {
   read_at = env.clock.mono();
 }
 
+// What an earlier process left in staging. Before any worker of this one is there.
+Task<void> Runner::Impl::take_stock() {
+  for (const MoveDisk& disk : shop.place.disks()) {
+    if (disk.usable) co_await take_stock_of(disk);
+  }
+}
+
+Task<void> Runner::Impl::take_stock_of(MoveDisk disk) {
+  auto find = [&fs = env.fs, path = join_path(disk.path, ".moves")] {
+    return find_staging(fs, path);
+  };
+  auto found = co_await blocking(env, "find staging", std::move(find));
+  if (!found) {
+    NARAD_LOG_WARN(env.log, "move: staging of earlier moves could not be looked at",
+                   {"disk", disk.path}, {"why", found.error()});
+    co_return;
+  }
+  for (StagingPlace& place : found.value()) {
+    if (!place.found.record) {
+      co_await dispose_nameless(std::move(place));
+      continue;
+    }
+    const StagingRecord& record = *place.found.record;
+    leftovers.push_back({record.partition, record.incarnation, record.move_id, record.source,
+                         shop.node_id, disk.id});
+  }
+}
+
+// Nobody can tell which move it was of.
+Task<void> Runner::Impl::dispose_nameless(StagingPlace place) {
+  auto dispose = [&fs = env.fs, place]() -> Result<std::string> {
+    if (place.found.holds_records) return set_aside_staging(fs, place.directory);
+    // Proof: it holds no record.
+    NARAD_TRY(remove_staging(fs, place.directory));
+    return std::string();
+  };
+  auto disposed = co_await blocking(env, "dispose of staging", std::move(dispose));
+  if (!disposed) {
+    NARAD_LOG_WARN(env.log, "move: staging of an unknown move stays", {"path", place.directory},
+                   {"why", disposed.error()});
+  } else if (!disposed.value().empty()) {
+    ++shop.stats.set_aside;
+    NARAD_LOG_ERROR(env.log,
+                    "move: what was staged may hold records that are nowhere else; set aside",
+                    {"path", disposed.value()}, {"end", place.found.end});
+  }
+}
+
+// A move that ended while this node was away has left its staging: a worker finds out, and
+// disposes of it. One that goes on has a worker anyway.
+Task<void> Runner::Impl::take_up_leftovers() {
+  // By a state older than a move that move has ended.
+  while (!leftovers.empty() && !co_await shop.metastore.barrier(shop.timing.barrier_deadline)) {
+    co_await sleep_for(env, shop.timing.retry);
+  }
+  for (const MoveKey& key : std::exchange(leftovers, {})) {
+    const RowSeen seen = row_seen(*shop.metastore.view(), key);
+    const bool goes_on = seen.row && seen.row->move_id == key.move_id;
+    if (!goes_on) start_worker(key);
+  }
+}
+
 Task<void> Runner::Impl::run() {
+  co_await take_stock();
+  tasks.spawn("leftover staging", take_up_leftovers());
   next_tick = env.clock.mono();
   for (;;) {
     const bool is_tick = env.clock.mono() >= next_tick;

@@ -28,6 +28,7 @@ class InstallPlace {
  public:
   virtual ~InstallPlace() = default;
   virtual MoveDisk disk(const std::string& id) const = 0;
+  virtual std::vector<MoveDisk> disks() const = 0;
   virtual std::string partition_directory(const std::string& disk_id,
                                           const TopicPartition& partition) const = 0;
   // Makes the topic directory carry `incarnation`, which the applied state still shows (INC-1,

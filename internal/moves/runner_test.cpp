@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "internal/delivery/consumer_files.h"
 #include "internal/moves/staging.h"
 #include "internal/moves/world_for_test.h"
 
@@ -18,6 +19,7 @@ class FilePlace final : public InstallPlace {
   FilePlace(Env& env, metastore::Proposer& metastore) : env_(env), metastore_(metastore) {}
 
   MoveDisk disk(const std::string& id) const override { return {id, "/data", id == "d1"}; }
+  std::vector<MoveDisk> disks() const override { return {disk("d1")}; }
   std::string partition_directory(const std::string&, const TopicPartition& p) const override {
     return join_path(cat("/data/topics/", p.topic), partition_directory_name(p.partition));
   }
@@ -206,6 +208,36 @@ TEST_F(RunnerTest, RUN_10_ABT_4_ClearedTarget_StopsTheWorkerAndItsStaging) {
   EXPECT_EQ(world.source.chunks, chunks);
 }
 
+TEST_F(RunnerTest, MoveThatEndedWhileTheNodeWasAway_ItsStagingIsDisposedOf) {
+  world.log.append(500);
+  world.source.faults.latency = 200ms;
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 3000; }, 60s));
+  world.source.faults.unreachable = true;  // so nothing may be removed yet
+  world.clear_target();
+  world.pass(5s);
+  ASSERT_TRUE(exists(kStaged));
+  world.machine.kill(sim::Machine::Kill::power_cut);
+  world.source.faults.unreachable = false;
+  ASSERT_TRUE(world.boot());
+  EXPECT_TRUE(world.until([&] { return !exists(kStaged); }, 30s));
+  EXPECT_EQ(world.row().owner_node, kSource);
+}
+
+TEST_F(RunnerTest, StagingOfAnUnknownMove_IsRemovedOnlyIfItHoldsNoRecord) {
+  auto& disk = world.machine.disk();
+  ASSERT_TRUE(make_directories(disk, "/data/.moves/clicks-0"));
+  ASSERT_TRUE(make_directories(disk, "/data/.moves/audit-1"));
+  const Bytes something(100, std::byte{1});
+  ASSERT_TRUE(replace_file(disk, join_path("/data/.moves/audit-1", seglog::segment_name(Offset(0))),
+                           something));
+  ASSERT_TRUE(world.boot());
+  EXPECT_TRUE(world.until([&] { return !exists("/data/.moves/clicks-0"); }, 10s));
+  EXPECT_FALSE(exists("/data/.moves/audit-1"));
+  EXPECT_TRUE(exists("/data/.moves/audit-1.quarantine"));
+}
+
 TEST_F(RunnerTest, FLP_17_TargetSetAgain_IsANewWorkerAndANewCopy) {
   world.log.append(200);
   world.source.faults.latency = 100ms;
@@ -279,6 +311,25 @@ TEST_F(RunnerTest, FLP_5_FLP_8_AnswerOfTheFlipLost_IsFoundToBeDone) {
   ASSERT_TRUE(arrives());
   EXPECT_EQ(place().taken_off, 0u);
   expect_whole_move();
+}
+
+TEST_F(RunnerTest, FLP_4_FLP_14_Trap1_FlipThatAppliesLate_FindsTheCopyInPlace) {
+  for (const Nanos by : {1s, 3s, 8s, 14s}) {
+    World late(make_file_site, 7);
+    late.log.append(100);
+    late.proposer_faults = [by](FaultyProposer& p) {
+      p.late_by = by;
+      p.late = {{"complete_move", 1}};
+      for (std::uint64_t n = 2; n < 20; ++n) p.never.insert({"complete_move", n});
+    };
+    ASSERT_TRUE(late.boot());
+    late.set_target();
+    ASSERT_TRUE(late.until([&] { return late.here(); }, 5min));
+    EXPECT_TRUE(late.machine.disk().seen_bytes(join_path(kPath, "hwm")));
+    late.pass(30s);
+    EXPECT_TRUE(late.machine.disk().seen_bytes(join_path(kPath, "hwm")));
+    EXPECT_EQ(late.node().runner->stats().done, 1u);
+  }
 }
 
 TEST_F(RunnerTest, FLP_9_FlipThatWasNeverApplied_IsProposedAgain) {
@@ -506,6 +557,201 @@ TEST_F(RunnerTest, SourceThatCameBackWithLess_IsNotFrozenAndNothingStagedIsTouch
   EXPECT_EQ(report().blocked, "source_went_back");
   std::swap(world.log.log, other.log);
   ASSERT_TRUE(arrives());
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, RUN_2_EveryTopicIsRead) {
+  ASSERT_TRUE(world.boot());
+  using namespace metastore;
+  CreateTopic topic;
+  topic.name = "a-later-topic";
+  topic.incarnation = Incarnation(70);
+  topic.partitions = 6;
+  topic.visibility_timeout_ms = 30'000;
+  topic.max_in_flight_per_partition = topic.max_acked_ahead_per_partition = 100;
+  ASSERT_TRUE(world.propose(topic).value().done());
+  std::uint64_t targets = 0;
+  const ViewPtr view = world.metastore().view();
+  for (std::uint32_t p = 0; p < 6; ++p) {
+    const Assignment a = *view->assignment("a-later-topic", PartitionId(p));
+    if (a.owner_node == kSelf) continue;
+    MarkUsed used{"a-later-topic", Incarnation(70), PartitionId(p), a.owner_node, "d1"};
+    ASSERT_TRUE(world.propose(used).value().done());
+    SetTarget target{"a-later-topic", Incarnation(70), PartitionId(p), a.owner_node,
+                     RaftIndex(0),    kSelf,           "d1",           "operator"};
+    ASSERT_TRUE(world.propose(target).value().done());
+    ++targets;
+  }
+  ASSERT_GT(targets, 2u);
+  world.pass(10ms);
+  EXPECT_EQ(stats().started, targets);
+}
+
+TEST_F(RunnerTest, RUN_4_PassThatCouldNotStartAMove_IsNotSkippedOver) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.faults.latency = 20ms;
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 4000; }, 60s));
+  world.source.faults.unreachable = true;
+  world.clear_target();
+  world.set_target();  // the earlier worker cannot dispose of its staging yet
+  world.pass(2s);
+  EXPECT_EQ(stats().started, 1u);
+  const std::uint64_t passes = stats().full_passes;
+  world.pass(10s);
+  EXPECT_GE(stats().full_passes, passes + 9) << "each tick";
+  world.source.faults.unreachable = false;
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(stats().started, 2u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, CPY_6_CPY_7_WritersThatKeepPace_DoNotHangTheMove) {
+  world.log.append(200, 500);
+  world.timing.lag_bytes = 2000;
+  world.timing.chunk_bytes = 3000;
+  world.timing.chunks_in_flight = 1;
+  world.source.faults.latency = 40ms;
+  ASSERT_TRUE(world.boot());
+  world.source.commits_each_tick = 5;  // more than it can copy meanwhile
+  std::uint64_t frozen_at = 0;
+  world.source.on_freeze = [&](const wire::FreezeRequest& r) {
+    if (!r.token) frozen_at = world.log.log->hwm().value();
+  };
+  world.set_target();
+  ASSERT_TRUE(arrives(20min));
+  EXPECT_EQ(world.logged("move: pre-copy did not converge; freezing the source for the rest"), 1u);
+  EXPECT_GT(frozen_at, 0u);
+  EXPECT_EQ(world.source.armed, 1u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, TGT_9_TGT_10_StagingOfAMoveThatEndedMeanwhile_GoesOnceTheOwnerVouches) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.faults.latency = 20ms;
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 6000; }, 60s));
+  world.source.faults.unreachable = true;
+  world.clear_target();
+  world.pass(1s);
+  world.machine.kill(sim::Machine::Kill::process_exit);
+  ASSERT_TRUE(world.boot());
+  world.pass(1min);
+  EXPECT_TRUE(exists(kStaged)) << "nobody has vouched for what it holds";
+  world.source.faults.unreachable = false;
+  ASSERT_TRUE(world.until([&] { return !exists(kStaged); }, 1min));
+  EXPECT_EQ(stats().set_aside, 0u);
+  const std::uint64_t fetched = world.source.chunk_bytes;
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(world.source.chunk_bytes - fetched, world.log.log->stats().bytes) << "a full new copy";
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, TGT_6_TargetThatRestarts_FinishesItsCopy) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.faults.latency = 20ms;
+  world.set_target();
+  for (int restart = 0; restart < 3; ++restart) {
+    const std::uint64_t before = report().bytes_done;
+    ASSERT_TRUE(world.until([&] { return report().bytes_done > before + 4000; }, 60s));
+    world.machine.kill(sim::Machine::Kill::power_cut);
+    ASSERT_TRUE(world.boot());
+    world.until([&] { return report().bytes_done > 0; }, 5s);
+  }
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, SRC_12_PositionsOfTheLastListing_GoWithThePromotion) {
+  world.log.append(200);
+  world.source.commits_each_tick = 1;
+  ASSERT_TRUE(world.boot());
+  world.log.frontier = Offset(150);
+  world.log.acked_ahead = {{Offset(160), Offset(170)}, {Offset(190), Offset(100'000)}};
+  world.source.on_freeze = [&](const wire::FreezeRequest&) {
+    world.source.faults.unreachable = true;
+  };
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.source.faults.unreachable; }, 60s));
+  // It restarts, and has what it needs on its disk.
+  world.machine.kill(sim::Machine::Kill::power_cut);
+  ASSERT_TRUE(world.boot());
+  world.kill_source();
+  world.source.silent = 1h;
+  ASSERT_TRUE(arrives(5min));
+  const auto marker = read_marker(world.machine.disk(), kPath).value();
+  ASSERT_TRUE(marker && marker->force_promoted);
+  auto fs = world.machine.disk().clone();
+  auto opened = delivery::ConsumerFiles::open(*fs, kPath, kLife.value(), marker->promoted_hwm);
+  ASSERT_TRUE(opened);
+  EXPECT_FALSE(opened.value().report.clamped) << "nothing past the end was installed";
+  EXPECT_EQ(opened.value().positions.frontier, Offset(150));
+  ASSERT_EQ(opened.value().positions.acked_ahead.size(), 2u);
+  EXPECT_EQ(opened.value().positions.acked_ahead[1].end, marker->promoted_hwm);
+}
+
+TEST_F(RunnerTest, CON_6_FrontierOfAnOlderSourceThatRanAhead_IsCappedAndSaid) {
+  world.log.append(50);
+  world.log.frontier = Offset(400);
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(
+      world.logged("move: the source's consumer frontier lies past the high watermark; capped"),
+      1u);
+  auto fs = world.machine.disk().clone();
+  auto opened = delivery::ConsumerFiles::open(*fs, kPath, kLife.value(), Offset(50));
+  EXPECT_EQ(opened.value().positions.frontier, Offset(50));
+}
+
+TEST_F(RunnerTest, DUR_1_CPY_12_FlipIsProposed_OnceTheCopyIsOnTheDisk) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  std::uint64_t flips = 0;
+  world.node().proposer->before = [&](const metastore::Command& c) {
+    if (metastore::op_name(c) != "complete_move") return;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      auto fs = world.machine.disk().clone();
+      fs->reseed(seed);
+      fs->power_cycle();
+      seglog::SegmentedLog::OpenOptions o;
+      o.directory = kPath;
+      auto log = seglog::SegmentedLog::open(*fs, std::move(o));
+      ASSERT_TRUE(log) << log.error().text();
+      EXPECT_TRUE(log.value()->open_report().clean);
+      EXPECT_EQ(SourceLog::records(*fs, kPath, *log.value()->view()), world.log.records());
+      EXPECT_TRUE(read_marker(*fs, kPath).value());
+    }
+    ++flips;
+  };
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(flips, 1u);
+}
+
+TEST_F(RunnerTest, FLP_6_FLP_20_SourceThatDiesWhileNobodyLeads_IsReplacedByTheInstalledCopy) {
+  world.log.append(100);
+  world.proposer_faults = [](FaultyProposer& p) { p.never = {{"complete_move", 1}}; };
+  ASSERT_TRUE(world.boot());
+  world.node().proposer->before = [&](const metastore::Command& c) {
+    if (metastore::op_name(c) == "complete_move") world.node().proposer->no_leader = true;
+  };
+  world.set_target();
+  ASSERT_TRUE(becomes("flipping"));
+  world.pass(30s);
+  world.kill_source();
+  world.pass(5min);
+  EXPECT_TRUE(exists(kPath));
+  EXPECT_GT(world.node().proposer->barriers, 10u) << "it goes on asking";
+  EXPECT_EQ(place().taken_off, 0u);
+  world.source.silent = 1h;
+  world.node().proposer->before = nullptr;
+  world.node().proposer->no_leader = false;
+  ASSERT_TRUE(arrives(10min));
   expect_whole_move();
 }
 

@@ -46,6 +46,13 @@ struct StagingFound {
 };
 Result<StagingFound> inspect_staging(FileSystem& fs, const std::string& directory);
 
+// Every staging directory in a disk's `.moves`, by its path; what was set aside is none.
+struct StagingPlace {
+  std::string directory;
+  StagingFound found;
+};
+Result<std::vector<StagingPlace>> find_staging(FileSystem& fs, const std::string& moves_directory);
+
 // Renames it to `<directory>.quarantine[.N]`; answers the new path. Keeps every byte (QUA-4).
 Result<std::string> set_aside_staging(FileSystem& fs, const std::string& directory);
 // REQUIRES (proof): the present owner, asked after the move had ended, listed an HWM at or above

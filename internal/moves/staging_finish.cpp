@@ -119,6 +119,22 @@ Result<StagingFound> inspect_staging(FileSystem& fs, const std::string& director
   return found;
 }
 
+Result<std::vector<StagingPlace>> find_staging(FileSystem& fs, const std::string& moves_directory) {
+  std::vector<StagingPlace> out;
+  auto names = fs.list(moves_directory);
+  if (!names && names.error().code() == Errc::not_found) return out;
+  if (!names) return names.error();
+  for (const std::string& name : names.value()) {
+    if (name.find(".quarantine") != std::string::npos) continue;
+    const std::string directory = join_path(moves_directory, name);
+    NARAD_TRY(FileStat stat, fs.stat(directory));
+    if (!stat.is_directory) continue;
+    NARAD_TRY(StagingFound found, inspect_staging(fs, directory));
+    out.push_back({directory, std::move(found)});
+  }
+  return out;
+}
+
 Result<std::string> set_aside_staging(FileSystem& fs, const std::string& directory) {
   NARAD_TRY(std::string to, free_name(fs, directory + ".quarantine"));
   NARAD_TRY(fs.rename(directory, to));

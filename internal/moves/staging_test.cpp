@@ -491,7 +491,7 @@ TEST_F(StagingTest, AGE_5_AGE_6_TimesInTheFutureAndTimesUnsaid_AreNotTaken) {
   EXPECT_EQ(copied_mtime({Offset(0), 10, true, std::nullopt}, kNow, kNow, kNow), std::nullopt);
 }
 
-TEST_F(StagingTest, CON_4_CON_5_PositionsPastTheHwm_AreCapped) {
+TEST_F(StagingTest, CON_4_CON_5_CON_7_PositionsPastTheHwm_AreCapped) {
   source.append(40);
   source.frontier = Offset(10);
   source.acked_ahead = {{Offset(12), Offset(15)}, {Offset(30), Offset(60)}};
@@ -561,6 +561,76 @@ TEST_F(StagingTest, MRK_2_MRK_3_MRK_5_MarkerSaysWhatWasPromotedFromWhom) {
   EXPECT_EQ(marker->receipt.records, 30u);
   EXPECT_EQ(marker->receipt.bytes, staging->bytes());
   EXPECT_NE(marker->receipt.digest, 0u);
+}
+
+TEST_F(StagingTest, CUR_8_MarkerNamesTheLinksOfThatMoment) {
+  source.append(10);
+  source.links = {{"child-a", "00000000000000ab"}};
+  reopen();
+  ASSERT_TRUE(drain());
+  ASSERT_TRUE(staging->finish(plan(6)));
+  source.links.push_back({"child-b", "00000000000000cd"});
+  ASSERT_TRUE(list());
+  ASSERT_TRUE(staging->finish(plan(8)));  // after a freeze that lapsed
+  EXPECT_EQ(read_marker(disk, staged_path()).value()->links, source.links);
+}
+
+TEST_F(StagingTest, AGE_7_PowerLossMayUndoTheAges_AndNothingElse) {
+  source.append(100);
+  wire::Listing l = source.listing();
+  for (auto& s : l.segments) s.mtime = UnixMillis(kNow.value() - 9'000'000);
+  reopen();
+  ASSERT_TRUE(drain());
+  ASSERT_TRUE(staging->accept(l, kNow));
+  ASSERT_TRUE(staging->finish(plan()));
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    auto fs = disk.clone();
+    fs->reseed(seed);
+    fs->power_cycle();
+    for (const auto& s : l.segments) EXPECT_GE(fs->stat(file(s.base)).value().mtime, *s.mtime);
+    seglog::SegmentedLog::OpenOptions o;
+    o.directory = staged_path();
+    auto log = seglog::SegmentedLog::open(*fs, std::move(o));
+    ASSERT_TRUE(log);
+    EXPECT_EQ(SourceLog::records(*fs, staged_path(), *log.value()->view()), source.records());
+  }
+}
+
+TEST(Disposal, FLP_21_QUA_4_QUA_5_OnlyWhatIsElsewhereIsRemoved) {
+  DisposalCase c;
+  c.row_exists = true;
+  EXPECT_EQ(judge_disposal(c), Disposal::remove) << "no record";
+  c.holds_records = true;
+  c.log = LogId(7);
+  c.end = Offset(90);
+  EXPECT_EQ(judge_disposal(c), Disposal::ask_owner);
+  c.owner = DisposalCase::Owner{LogId(7), Offset(90)};
+  EXPECT_EQ(judge_disposal(c), Disposal::remove);
+  c.owner->hwm = Offset(89);
+  EXPECT_EQ(judge_disposal(c), Disposal::set_aside) << "the owner does not have all of it";
+  c.owner->hwm = Offset(500);
+  c.owner->log = LogId(8);
+  EXPECT_EQ(judge_disposal(c), Disposal::set_aside) << "another log";
+  c.owner->log = LogId(7);
+  c.source_gone = true;
+  EXPECT_EQ(judge_disposal(c), Disposal::set_aside) << "the source is dead";
+  c.source_gone = false;
+  c.row_exists = false;
+  EXPECT_EQ(judge_disposal(c), Disposal::set_aside) << "a topic that is merely unknown";
+  c.topic_deleted = true;
+  EXPECT_EQ(judge_disposal(c), Disposal::remove);
+  c.topic_deleted = false;
+  c.row_exists = c.owned_here = true;
+  EXPECT_EQ(judge_disposal(c), Disposal::keep) << "nothing from the source is at the path";
+}
+
+TEST(Disposal, QUA_6_FLP_16_CopyOfAnEarlierAttemptAtThePath_MakesTheStagingRedundant) {
+  DisposalCase c;
+  c.row_exists = c.holds_records = c.owned_here = true;
+  c.installed_from_source = true;
+  EXPECT_EQ(judge_disposal(c), Disposal::remove);
+  c.took_off = true;
+  EXPECT_EQ(judge_disposal(c), Disposal::keep) << "this move removed its own install";
 }
 
 TEST_F(StagingTest, DUR_1_DUR_3_DUR_4_NoMarkerIsOnTheDiskBeforeTheCopyIs) {

@@ -127,7 +127,7 @@ class FakeSource final : public SourceCalls, public LeaderCalls {
 
   // True if the answer is to be lost.
   Task<Result<bool>> arrive(std::string node, std::string kind) {
-    NARAD_ASSERT(node == kSource);
+    if (node != kSource) co_return Error(Errc::unreachable, cat("there is no node ", node));
     const std::uint64_t n = ++all_calls;
     ++calls[kind];
     const bool fail = faults.unreachable || faults.fail.contains(n);
@@ -205,7 +205,7 @@ class FakeSource final : public SourceCalls, public LeaderCalls {
 // What may go wrong between the destination and the metastore.
 class FaultyProposer final : public metastore::Proposer {
  public:
-  FaultyProposer(Env& env, metastore::Metastore& inner) : env_(env), inner_(inner) {}
+  FaultyProposer(Env& env, metastore::Metastore& inner) : env_(env), inner_(inner), late_(env) {}
 
   Task<Result<metastore::CommandResult>> propose(metastore::Command command) override {
     const std::string op(metastore::op_name(command));
@@ -214,6 +214,10 @@ class FaultyProposer final : public metastore::Proposer {
     if (no_leader) co_return Error(Errc::unavailable, "no leader");
     if (never.contains({op, n})) {
       co_await sleep_for(env_, 5s);
+      co_return Error(Errc::unknown_outcome, "the leader did not answer");
+    }
+    if (late.contains({op, n})) {
+      late_.spawn("late entry", apply_late(env_, inner_, std::move(command), late_by));
       co_return Error(Errc::unknown_outcome, "the leader did not answer");
     }
     auto result = co_await inner_.propose(std::move(command));
@@ -239,13 +243,21 @@ class FaultyProposer final : public metastore::Proposer {
   bool no_leader = false;
   std::set<std::pair<std::string, std::uint64_t>> never;       // (op, n): not applied, unknown
   std::set<std::pair<std::string, std::uint64_t>> unanswered;  // applied, unknown
+  std::set<std::pair<std::string, std::uint64_t>> late;        // unknown, and applied much later
+  Nanos late_by = 8s;
   std::map<std::string, std::uint64_t> seen;
   std::uint64_t barriers = 0;
   std::function<void(const metastore::Command&)> before;
 
  private:
+  static Task<void> apply_late(Env& env, metastore::Metastore& inner, metastore::Command command,
+                               Nanos by) {
+    co_await sleep_for(env, by);
+    (void)co_await inner.propose(std::move(command));
+  }
   Env& env_;
   metastore::Metastore& inner_;
+  TaskGroup late_;
 };
 
 // The node's side of a destination: where copies go, and how they are opened there.

@@ -52,6 +52,12 @@ moves::MoveDisk CopyPlace::disk(const std::string& id) const {
   return {disk->id, disk->path, disk->missing.empty()};
 }
 
+std::vector<moves::MoveDisk> CopyPlace::disks() const {
+  std::vector<moves::MoveDisk> out;
+  for (const Disk& disk : data_.disks()) out.push_back(this->disk(disk.id));
+  return out;
+}
+
 std::string CopyPlace::partition_directory(const std::string& disk_id,
                                            const TopicPartition& partition) const {
   const Disk* disk = data_.disk(disk_id);

@@ -18,6 +18,7 @@ class CopyPlace final : public moves::InstallPlace {
             metastore::Proposer& metastore);
 
   moves::MoveDisk disk(const std::string& id) const override;
+  std::vector<moves::MoveDisk> disks() const override;
   std::string partition_directory(const std::string& disk_id,
                                   const TopicPartition& partition) const override;
   // Errors, here and below: conflict (another incarnation, another copy at the path), unavailable

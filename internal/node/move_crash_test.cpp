@@ -117,12 +117,23 @@ void begin(World& world) {
   world.timing.lag_bytes = 2000;
 }
 
-TEST(MoveOntoANode, ArrivesWhole_AndIsServed) {
+TEST(MoveOntoANode, CON_1_CON_9_ArrivesWhole_AndIsServedFromWhereItsConsumersWere) {
   World world(make_site);
   begin(world);
+  world.log.frontier = Offset(12);
   ASSERT_TRUE(world.boot());
+  std::uint64_t flips = 0;
+  world.node().proposer->before = [&](const metastore::Command& c) {
+    if (metastore::op_name(c) != "complete_move") return;
+    ++flips;
+    EXPECT_TRUE(site(world).partitions().open_now().empty()) << "only an owner reserves";
+  };
   world.set_target();
   ASSERT_TRUE(arrives(world));
+  EXPECT_EQ(flips, 1u);
+  (void)read_here(world);
+  ASSERT_EQ(site(world).partitions().open_now().size(), 1u);
+  EXPECT_EQ(site(world).partitions().open_now()[0]->delivery->stats().frontier, Offset(12));
   expect_everything_here(world, "undisturbed");
 }
 
@@ -194,19 +205,19 @@ TEST(MoveOntoANode, EveryCallLostOnce_OneOwnerAndEveryRecord) {
 // Each entry that the destination or the source proposes: never applied, or applied and unanswered.
 TEST(MoveOntoANode, FLP_4_EveryEntryOfUnknownOutcome_OneOwnerAndEveryRecord) {
   for (const char* op : {"complete_move", "void_freeze"}) {
-    for (const bool applied : {false, true}) {
+    for (const char* how : {"never", "unanswered", "late"}) {
       for (std::uint64_t first : {1, 2}) {
-        World world(make_site, first + (applied ? 10 : 0));
+        World world(make_site, first);
         begin(world);
         world.proposer_faults = [&](FaultyProposer& p) {
-          auto& set = applied ? p.unanswered : p.never;
+          auto& set = how[0] == 'u' ? p.unanswered : how[0] == 'l' ? p.late : p.never;
           for (std::uint64_t n = first; n < first + 3; ++n) set.insert({op, n});
         };
         world.source.faults.lose_answer = {9};
         ASSERT_TRUE(world.boot());
         world.set_target();
         ASSERT_TRUE(arrives(world, 20min)) << op;
-        expect_everything_here(world, cat(op, " from ", first, applied ? " applied" : " never"));
+        expect_everything_here(world, cat(op, " from ", first, " ", how));
       }
     }
   }
