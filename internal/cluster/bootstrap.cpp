@@ -182,6 +182,7 @@ std::vector<raft::Member> founding_configuration(std::vector<raft::Member> nodes
                                                  std::size_t voters_max) {
   std::sort(nodes.begin(), nodes.end(),
             [](const raft::Member& a, const raft::Member& b) { return a.node < b.node; });
+  if (nodes.size() > wire::kFoundersMax) nodes.resize(wire::kFoundersMax);
   std::size_t voters = std::min(nodes.size(), voters_max);
   if (voters % 2 == 0 && voters > 0) --voters;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -73,7 +73,8 @@ Decision decide_bootstrap(const BootstrapRules& rules, const OwnDisk& own,
                           const std::vector<PeerReport>& reports);
 
 // Voters and learners of a new cluster: an odd number of voters, at most voters_max, the first ones
-// by node id; the rest begin as learners.
+// by node id; the rest begin as learners, up to as many as others can be told of
+// (wire::kFoundersMax): whoever is beyond joins what was founded.
 std::vector<raft::Member> founding_configuration(std::vector<raft::Member> nodes,
                                                  std::size_t voters_max);
 

@@ -153,6 +153,31 @@ TEST(Bootstrap, EvenNumberOfFounders_BeginsWithAnOddNumberOfVoters) {
   EXPECT_EQ(made[6], learner("n7"));
 }
 
+TEST(Bootstrap, MoreFoundersThanOthersCanBeToldOf_TheRestJoins) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 70; ++i) ids.push_back(cat("n", 100 + i));
+  const auto rules = rules_of(ids.front(), ids, {}, false);
+  std::vector<PeerReport> reports;
+  for (std::uint64_t i = 1; i < 70; ++i) {
+    reports.push_back(empty(ids[i]));
+    reports.back().who.replica = ReplicaId(1000 + i);
+  }
+  const auto d = decide_bootstrap(rules, empty_disk(ids.front()), reports);
+  ASSERT_TRUE(std::holds_alternative<Found>(d)) << reason(d);
+  // What the founder says of itself from then on.
+  wire::WhoAnswer who{
+      ids.front(), replica_of(ids.front()), kCluster, std::get<Found>(d).configuration, "", {}};
+  const auto told = wire::decode_who_answer(wire::encode(who));
+  ASSERT_TRUE(told) << told.error().text();
+  EXPECT_EQ(told.value().founding.size(), wire::kFoundersMax);
+  // The last one is not among them.
+  const auto last = rules_of(ids.back(), ids, {}, false);
+  std::vector<PeerReport> seen(69);
+  for (std::size_t i = 0; i < 69; ++i) seen[i] = silent(ids[i]);
+  seen[0] = {ids.front(), Kind::answered, "", told.value()};
+  EXPECT_EQ(name_of(decide_bootstrap(last, empty_disk(ids.back()), seen)), cat("join ", kCluster));
+}
+
 TEST(Bootstrap, PeersOfDifferentClusters_AreNamed) {
   const auto d =
       decide_bootstrap(three("n1"), empty_disk("n1"), {member("n2"), member("n3", kOther)});

@@ -40,9 +40,18 @@ Controller::Controller(Env& env, Consensus& consensus, Leadership& leadership,
       leadership_(leadership),
       cluster_id_(std::move(cluster_id)),
       options_(options),
+      balancer_(env, consensus, leadership, options.balancer),
       tasks_(env) {}
 
-void Controller::start() { tasks_.spawn("controller", run()); }
+void Controller::start() {
+  tasks_.spawn("controller", run());
+  balancer_.start();
+}
+
+Task<void> Controller::stop() {
+  co_await tasks_.stop();
+  co_await balancer_.stop();
+}
 
 bool Controller::leads(std::uint64_t term) const {
   const RaftView raft = consensus_.raft();
@@ -61,6 +70,9 @@ Task<void> Controller::run() {
 // As long as this node leads in `term`.
 Task<void> Controller::lead(std::uint64_t term) {
   leadership_.liveness.elected(env_.clock.mono());
+  leadership_.drains.clear();
+  leadership_.term = term;
+  leadership_.began.notify_all();
   leadership_.settled.notify_all();
   seen_members_ = seen_assignments_ = RaftIndex(0);
   NARAD_LOG_INFO(env_.log, "leading the cluster", {"term", term});
@@ -68,12 +80,14 @@ Task<void> Controller::lead(std::uint64_t term) {
     if (co_await found_entry()) {
       co_await mark_dead();
       co_await promote();
+      co_await balancer_.retire();
       co_await depart();
       co_await assign();
     }
     co_await sleep_for(env_, options_.look);
     leadership_.liveness.awake(env_.clock.mono());
   }
+  leadership_.term = 0;
   NARAD_LOG_INFO(env_.log, "leads no longer", {"term", term});
 }
 

@@ -1,14 +1,15 @@
 #pragma once
-// What the leader does by itself: founding entry, stamps, dead marks, promotions, departures, and
-// partitions that nobody owns. On gaining leadership at once and then every second: a look costs
-// next to nothing when nothing is to be done. Lives on the node's loop of every node and sleeps
-// where that does not lead.
+// What the leader does by itself: founding entry, stamps, dead marks, promotions, departures,
+// partitions that nobody owns, and (balancer.h) those that are to live elsewhere. On gaining
+// leadership at once and then every second: a look costs next to nothing when nothing is to be
+// done. Lives on the node's loop of every node and sleeps where that does not lead.
 //
 // Everything it does is an entry whose preconditions apply() checks again, or one membership change
 // of Raft; it repeats what is not done at its next look, so no outcome needs to be remembered.
 #include <functional>
 #include <string>
 
+#include "internal/cluster/balancer.h"
 #include "internal/cluster/consensus.h"
 #include "internal/cluster/leadership.h"
 #include "internal/cluster/voters.h"
@@ -22,6 +23,7 @@ struct ControllerOptions {
   Nanos hand_over_deadline = std::chrono::milliseconds(500);
   std::size_t voters_max = 5;
   std::size_t assignments_max = 256;  // per look
+  BalancerOptions balancer;
 };
 
 class Controller {
@@ -31,7 +33,9 @@ class Controller {
              std::function<std::uint64_t()> cluster_id, ControllerOptions options = {});
 
   void start();
-  Task<void> stop() { return tasks_.stop(); }
+  Task<void> stop();
+  Balancer& balancer() { return balancer_; }
+  const Balancer& balancer() const { return balancer_; }
 
  private:
   Task<void> run();
@@ -50,6 +54,7 @@ class Controller {
   Leadership& leadership_;
   const std::function<std::uint64_t()> cluster_id_;
   const ControllerOptions options_;
+  Balancer balancer_;
   RaftIndex seen_members_{0};  // versions looked at by assign()
   RaftIndex seen_assignments_{0};
   TaskGroup tasks_;

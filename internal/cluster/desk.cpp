@@ -45,7 +45,9 @@ Desk::Desk(Env& env, Consensus& consensus, Leadership& leadership, peer::Caller&
       caller_(caller),
       node_(std::move(node)),
       options_(options),
-      rounds_(env, consensus, options.round_deadline) {}
+      rounds_(
+          env, [&consensus](Nanos deadline) { return consensus.barrier(deadline); },
+          options.round_deadline) {}
 
 void Desk::add_routes(peer::Server& server) {
   peer::RouteOptions open;
@@ -70,12 +72,6 @@ void Desk::add_routes(peer::Server& server) {
       kJoinForwardedRoute, peer::Lane::control,
       [this](peer::Sender, http::Request r) { return serve_forwarded(this, std::move(r)); },
       members);
-}
-
-std::optional<wire::DrainStatus> Desk::drain_of(const std::string& id) const {
-  const auto at = drains_.find(id);
-  if (at == drains_.end()) return std::nullopt;
-  return at->second;
 }
 
 // The refusal if another node leads, or nobody.
@@ -132,7 +128,7 @@ Task<HeartbeatOutcome> Desk::heartbeat(wire::HeartbeatRequest request) {
                           "empty data directory"));
   }
   leadership_.liveness.heard(id, env_.clock.mono());
-  drains_[id] = request.drain;
+  leadership_.drains[id] = request.drain;
 
   auto round = co_await rounds_.confirmed();
   if (!round) co_return refusal_of(round.error());

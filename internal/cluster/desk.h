@@ -8,10 +8,10 @@
 // that says so has been applied. So whoever has an answer knows: at that index, which lies after
 // its question, the cluster counted it as alive.
 #include <functional>
-#include <map>
 #include <string>
 #include <variant>
 
+#include "internal/cluster/consensus.h"
 #include "internal/cluster/leadership.h"
 #include "internal/cluster/rounds.h"
 #include "internal/peer/peers.h"
@@ -46,8 +46,6 @@ class Desk {
 
   Task<HeartbeatOutcome> heartbeat(wire::HeartbeatRequest request);
   Task<JoinOutcome> join(wire::JoinRequest request);
-  // What a member last said of its drain, while this node leads; nothing if it said nothing.
-  std::optional<wire::DrainStatus> drain_of(const std::string& id) const;
   std::uint64_t rounds() const { return rounds_.rounds(); }
 
  private:
@@ -70,7 +68,6 @@ class Desk {
   const std::string node_;
   const DeskOptions options_;
   Rounds rounds_;
-  std::map<std::string, wire::DrainStatus> drains_;
 };
 
 }  // namespace narad::cluster

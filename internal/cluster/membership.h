@@ -52,6 +52,8 @@ class Membership {
   const Heartbeater& heartbeats() const { return heartbeater_; }
   Heartbeater& heartbeats() { return heartbeater_; }
   Desk& desk() { return desk_; }
+  Balancer& balancer() { return controller_.balancer(); }
+  const Balancer& balancer() const { return controller_.balancer(); }
   // How long this leader has not heard of the member; of no meaning while it does not lead.
   Nanos silence(const std::string& node) const {
     return leadership_.liveness.silence(node, env_.clock.mono());

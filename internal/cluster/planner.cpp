@@ -72,8 +72,10 @@ class Planner {
 
   Verdict settled(Item item) {
     const std::string owner = item.row->owner_node;
+    const bool held = limits_.held.contains(item.partition);
     if (auto it = receivers_.find(owner); it != receivers_.end()) {
       take_in(owner, item.row->owner_disk);
+      if (held) return Verdict::held;
       it->second.settled.push_back(std::move(item));
       return Verdict::at_home;
     }
@@ -81,6 +83,7 @@ class Planner {
     const bool dead = member == nullptr || member->status == MemberStatus::dead;
     const bool bytes = item.row->used;
     if (dead && (bytes || member == nullptr || !member->draining)) return Verdict::dead_owner;
+    if (held) return Verdict::held;
     homeless_.push_back(std::move(item));  // its owner drains
     return receivers_.empty() ? Verdict::no_receiver : Verdict::waits;
   }
@@ -103,6 +106,7 @@ class Planner {
       r->share = floor + (larger > 0 ? 1 : 0);
       if (larger > 0) --larger;
     }
+    for (const auto& [id, r] : receivers_) plan_.shares.push_back({id, r.count, r.share});
   }
 
   void choose() {
@@ -124,15 +128,16 @@ class Planner {
     Receiver* target = best_for(item);
     if (target == nullptr) return;  // everybody has its share: more are on their way than fit
     ++plan_.wanted;
-    Verdict& verdict = plan_.explained[item.explained].verdict;
+    Explained& explained = plan_.explained[item.explained];
+    explained.to = target->member->id;
     const std::string disk = emptiest_disk(*target);
     ++target->count;
     ++target->on_disk[disk];
     if (!take_slot(item)) {
-      verdict = Verdict::waits;
+      explained.verdict = Verdict::waits;
       return;
     }
-    verdict = Verdict::moves;
+    explained.verdict = Verdict::moves;
     metastore::SetTarget move;
     move.name = item.partition.topic;
     move.incarnation = item.topic->topic.incarnation;
@@ -146,7 +151,7 @@ class Planner {
   }
 
   bool take_slot(const Item& item) {
-    std::size_t& taken = item.row->used ? in_flight_ : given_;
+    std::size_t& taken = item.row->used ? in_flight_ : plan_.given;
     const std::size_t most = item.row->used ? limits_.in_flight_max : limits_.unused_max;
     if (taken >= most) return false;
     ++taken;
@@ -193,7 +198,6 @@ class Planner {
   std::map<std::string, Receiver> receivers_;
   std::vector<Item> homeless_;  // of draining owners
   std::size_t in_flight_ = 0;   // moves, those of this plan included
-  std::size_t given_ = 0;       // of this plan, never used
   MovePlan plan_;
 };
 
@@ -209,6 +213,8 @@ std::string_view to_string(Verdict verdict) {
       return "at_home";
     case Verdict::waits:
       return "waits";
+    case Verdict::held:
+      return "held";
     case Verdict::dead_owner:
       return "dead_owner";
     case Verdict::no_receiver:

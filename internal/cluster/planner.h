@@ -9,6 +9,7 @@
 // dead does not count at all, unless that owner drains and the partition was never used: there is
 // nothing of it to be copied (moves.md, "Planner and controller"; PLN, DEC).
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct PlannerLimits {
   // Partitions that were never used and change hands at once: in one plan. They are no moves, and
   // take no place of one.
   std::size_t unused_max = 256;
+  // Partitions that an operator's abort keeps where they are for a while.
+  std::set<TopicPartition> held{};
 };
 
 // Why a partition stays, or what is done about it.
@@ -30,6 +33,7 @@ enum class Verdict : std::uint8_t {
   in_flight,    // is moving already
   at_home,      // its owner has no more than its share
   waits,        // would move, but enough others are moving
+  held,         // an operator aborted its last move a short while ago
   dead_owner,   // its owner is dead: nobody can copy it now
   no_receiver,  // there is nobody to take it
   unassigned,   // nobody owns it: placement, not a move
@@ -39,12 +43,23 @@ std::string_view to_string(Verdict verdict);
 struct Explained {
   TopicPartition partition;
   Verdict verdict = Verdict::at_home;
+  std::string to{};  // where it would go: of moves and waits
+};
+
+// A member that takes partitions: what it has (on its way included) before this plan, and should
+// have.
+struct Share {
+  std::string node;
+  std::size_t owned = 0;
+  std::size_t share = 0;
 };
 
 struct MovePlan {
   std::vector<metastore::SetTarget> moves;  // at most what the limits leave room for
   std::size_t wanted = 0;                   // moves that would be made without limits
+  std::size_t given = 0;                    // of `moves`, never used: they change hands at once
   std::vector<Explained> explained;         // every partition, in order
+  std::vector<Share> shares;                // by node id
 };
 
 MovePlan plan_moves(const metastore::State& state, const PlannerLimits& limits = {});

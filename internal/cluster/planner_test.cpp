@@ -205,6 +205,43 @@ TEST(Planner, G57_NeverUsedOfADeadNodeThatIsToGo_AreGivenAway) {
   EXPECT_EQ(c.owned(), (Counts{{"a", 8}, {"b", 7}, {"c", 3}}));
 }
 
+TEST(Planner, HeldPartitions_StayAndOthersGoInstead) {
+  Cluster c;
+  c.join("a");
+  c.create("orders", 4);
+  c.join("b");
+  PlannerLimits limits;
+  for (const auto& m : plan_moves(c.state).moves) limits.held.insert({m.name, m.partition});
+  ASSERT_EQ(limits.held.size(), 2u);
+  MovePlan plan = plan_moves(c.state, limits);
+  ASSERT_EQ(plan.moves.size(), 2u);
+  for (const auto& m : plan.moves) EXPECT_FALSE(limits.held.contains({m.name, m.partition}));
+  for (const Explained& e : plan.explained) {
+    EXPECT_EQ(e.verdict == Verdict::held, limits.held.contains(e.partition));
+  }
+  c.drain("a");
+  plan = plan_moves(c.state, limits);
+  EXPECT_EQ(plan.moves.size(), 2u) << "also those of a node that drains";
+}
+
+TEST(Planner, Shares_SayWhatEachHasAndShouldHave) {
+  Cluster c;
+  c.join("a");
+  c.create("orders", 5);
+  c.join("b");
+  c.join("c");
+  c.drain("c");
+  const MovePlan plan = plan_moves(c.state);
+  ASSERT_EQ(plan.shares.size(), 2u);
+  EXPECT_EQ(plan.shares[0].node, "a");
+  EXPECT_EQ(plan.shares[0].owned, 5u);
+  EXPECT_EQ(plan.shares[0].share, 3u);
+  EXPECT_EQ(plan.shares[1].share, 2u);
+  for (const Explained& e : plan.explained) {
+    EXPECT_EQ(e.to, e.verdict == Verdict::moves ? "b" : "");
+  }
+}
+
 TEST(Planner, TwoDrainsAtOnce_EmptyBoth) {
   Cluster c;
   for (const char* id : {"a", "b", "c", "d"}) c.join(id);

@@ -19,7 +19,7 @@ Task<void> Rounds::run() {
   while (next_) {
     const std::shared_ptr<Round> round = std::exchange(next_, nullptr);
     ++count_;
-    Result<RaftIndex> result = co_await consensus_.barrier(deadline_);
+    Result<RaftIndex> result = co_await barrier_(deadline_);
     round->result.emplace(std::move(result));
     ended_.notify_all();
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pkg/base/assert.h"
+
 namespace narad::cluster {
 namespace {
 
@@ -24,6 +26,15 @@ bool majority_answers(const VoterPicture& p, std::size_t more) {
   return there >= voters / 2 + 1;
 }
 
+// A voter that will be one no longer before long: its member is leaving, or drains and has nothing
+// left. Its vote does not count when the others are made an odd number, so that whoever takes it
+// over is there before it goes.
+bool gives_up_its_vote(const metastore::State& state, const std::string& node) {
+  const metastore::Member* m = state.members.find(node);
+  if (m == nullptr) return state.tombstones.contains(node);
+  return m->leaving || (m->draining && !state.partition_naming(node));
+}
+
 }  // namespace
 
 std::optional<raft::ConfigurationChange> next_promotion(const VoterPicture& p,
@@ -34,7 +45,15 @@ std::optional<raft::ConfigurationChange> next_promotion(const VoterPicture& p,
     if (m == nullptr || m->role != MemberRole::learner || !p.reachable.contains(id)) continue;
     if (may_vote(state, m->node)) ready.push_back(id);
   }
-  const ReplicaId next = raft::next_promotion(p.configuration, ready, p.voters_max);
+  if (ready.empty()) return std::nullopt;
+  std::vector<raft::Member> staying;
+  for (const raft::Member& m : p.configuration.members()) {
+    const bool votes = m.role == MemberRole::voter;
+    if (!votes || !gives_up_its_vote(state, m.node)) staying.push_back(m);
+  }
+  const auto counted = raft::Configuration::make(std::move(staying));
+  NARAD_ASSERT(counted.has_value());  // a part of one that is sound
+  const ReplicaId next = raft::next_promotion(counted.value(), ready, p.voters_max);
   if (next == ReplicaId() || !majority_answers(p, 1)) return std::nullopt;
   return raft::ConfigurationChange{raft::ConfigurationChange::Kind::promote, next, ""};
 }

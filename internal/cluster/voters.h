@@ -24,7 +24,9 @@ struct VoterPicture {
 // The learner to promote now, or nothing. A learner is promoted if it has caught up, is reachable,
 // a living member that is neither draining nor leaving; if the number of voters then is odd, or
 // another such learner can follow at once; if there are not voters_max already; and if, after it, a
-// majority of the voters is reachable, so that no commit waits for a node that is away.
+// majority of the voters is reachable, so that no commit waits for a node that is away. Voters that
+// are leaving, or drain and have nothing left, do not count: whoever is to vote in their place does
+// so before they go.
 std::optional<raft::ConfigurationChange> next_promotion(const VoterPicture& picture,
                                                         const metastore::State& state);
 

@@ -93,6 +93,25 @@ TEST(Promotion, MemberThatDrainsOrIsDeadOrUnknown_StaysALearner) {
   EXPECT_EQ(w.promoted(), 0u) << "admitted by Raft, not registered yet";
 }
 
+TEST(Promotion, DEC_5_VoterThatIsAboutToGo_IsReplacedBefore) {
+  World w(3, 1);
+  EXPECT_EQ(w.promoted(), 0u) << "four voters survive no more than three";
+  w.apply(metastore::SetDraining{"n3", true});
+  EXPECT_EQ(w.promoted(), 4u) << "without n3 it is the third";
+  metastore::CreateTopic topic;
+  topic.name = "orders";
+  topic.incarnation = Incarnation(7);
+  topic.partitions = 3;
+  topic.max_in_flight_per_partition = topic.max_acked_ahead_per_partition = 1;
+  w = World(3, 1);
+  w.apply(topic);
+  w.apply(metastore::SetDraining{"n3", true});
+  EXPECT_EQ(w.promoted(), 0u) << "it still has a partition, and the drain may be cancelled";
+  w = World(4, 1);
+  w.leave(2);
+  EXPECT_EQ(w.promoted(), 0u) << "three stay: a fourth would be one too many";
+}
+
 // Whatever is away, a promotion never leaves a majority of the voters out of reach.
 TEST(Promotion, EverySmallPicture_KeepsAMajorityWithinReach) {
   int promotions = 0;

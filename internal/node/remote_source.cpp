@@ -14,7 +14,6 @@ using namespace std::chrono_literals;
 using peer::Lane;
 
 constexpr Nanos kLeaderDeadline = 5s;
-constexpr Nanos kReportsDeadline = 5s;
 
 // What the caller should do about a status; the code in the body only where the status leaves it
 // open. A refusal of the plane itself (an older release, a stranger, its deadline) carries none.
@@ -139,8 +138,9 @@ Task<Result<Nanos>> RemoteLeader::silence(std::string node) {
   co_return std::chrono::milliseconds(answer.silent_ms);
 }
 
-Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string node) {
-  const Asked how{Lane::control, kReportsDeadline};
+Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string node,
+                                              Nanos deadline) {
+  const Asked how{Lane::control, deadline};
   NARAD_CO_TRY(auto body, co_await ask_node(caller, node, how, get("/peer/v1/moves")));
   co_return understood(node, wire::decode_move_reports(body));
 }

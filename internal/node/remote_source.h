@@ -53,6 +53,7 @@ class RemoteLeader final : public moves::LeaderCalls {
 };
 
 // The moves that `node` works on.
-Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string node);
+Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string node,
+                                              Nanos deadline = std::chrono::seconds(5));
 
 }  // namespace narad::node

@@ -313,7 +313,9 @@ TEST(Peers, Stop_EndsCallsOfEveryKindAndLaterOnesAreUnavailable) {
   EXPECT_EQ(c.finish(sent).error().code(), Errc::unknown_outcome);
   EXPECT_EQ(c.finish(queued).error().code(), Errc::unavailable);
   EXPECT_EQ(c.finish(connecting).error().code(), Errc::unavailable);
-  EXPECT_EQ(c.echo(0, 1).error().code(), Errc::unavailable);
+  const auto later = c.echo(0, 1);
+  EXPECT_EQ(later.error().code(), Errc::unavailable);
+  EXPECT_EQ(later.error().text(), "this node stops");
   c.stop_all();
 }
 

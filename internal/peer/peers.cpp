@@ -74,6 +74,8 @@ struct Pool {
   std::string last_error;
 };
 
+Error stopping_error() { return Error(Errc::unavailable, "this node stops"); }
+
 // What is known of a call when its deadline cuts it off.
 struct Progress {
   std::shared_ptr<http::Exchange> exchange = std::make_shared<http::Exchange>();
@@ -380,7 +382,7 @@ Task<void> Peers::State::run_call(std::shared_ptr<State> s, std::shared_ptr<Pool
   bool stamped = false;
   for (;;) {
     if (s->stopping) {
-      progress->error = Error(Errc::unavailable, "this node stops");
+      progress->error = stopping_error();
       co_return;
     }
     const bool had_idle = !pool->idle.empty();
@@ -468,7 +470,9 @@ Task<Result<http::Response>> Peers::call(std::string node, Lane lane, Call call,
   ++state->stats_of(lane).calls;
   const auto until = Deadline::after(state->env, deadline);
   auto progress = std::make_shared<Progress>();
-  if (deadline > Nanos(0) && !state->stopping) {
+  if (state->stopping) {
+    progress->error = stopping_error();
+  } else if (deadline > Nanos(0)) {
     auto running =
         State::run_call(state, state->pool_of(node, lane), std::move(call), until, progress);
     (void)co_await finishes_within(state->env, deadline, std::move(running));
@@ -483,7 +487,9 @@ Task<Result<Answer>> Peers::call_address(Endpoint at, Lane lane, Call call, Nano
   ++state->stats_of(lane).calls;
   const auto until = Deadline::after(state->env, deadline);
   auto progress = std::make_shared<Progress>();
-  if (deadline > Nanos(0) && !state->stopping) {
+  if (state->stopping) {
+    progress->error = stopping_error();
+  } else if (deadline > Nanos(0)) {
     auto running = State::run_call_address(state, at, lane, std::move(call), until, progress);
     (void)co_await finishes_within(state->env, deadline, std::move(running));
   }

@@ -1,0 +1,278 @@
+#include "internal/cluster/decommission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "internal/metastore/apply.h"
+#include "pkg/base/text.h"
+
+namespace narad::cluster {
+namespace {
+
+using raft::MemberRole;
+using raft::ReplicaId;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// n1 … of which the first `voters` vote; n1 leads.
+struct Town {
+  metastore::State state;
+  DrainPicture picture;
+
+  explicit Town(int voters, int learners = 0) {
+    std::vector<raft::Member> members;
+    for (int i = 1; i <= voters + learners; ++i) {
+      const std::string id = cat("n", i);
+      members.push_back({ReplicaId(static_cast<std::uint64_t>(i)), id,
+                         i <= voters ? MemberRole::voter : MemberRole::learner});
+      join(id);
+    }
+    picture.configuration = raft::Configuration::make(std::move(members)).value();
+    picture.leader = "n1";
+  }
+  metastore::CommandResult run(const metastore::Command& c) {
+    auto result = metastore::apply(state, state.applied.next(), c);
+    metastore::check_invariants(state);
+    return result;
+  }
+  void join(const std::string& id) {
+    run(metastore::RegisterMember{id, "h", "c", "b", {"d"}, UnixMillis(1)});
+  }
+  void die(const std::string& id) { run(metastore::MarkDead{id, member(id).stamp}); }
+  void drain(const std::string& id) { ASSERT_TRUE(run(metastore::SetDraining{id, true}).done()); }
+  const metastore::Member& member(const std::string& id) const { return *state.members.find(id); }
+  // One partition of its own for each name, on that node.
+  void topic(const std::string& name, const std::string& owner, bool used = true) {
+    metastore::CreateTopic c;
+    c.name = name;
+    c.incarnation = Incarnation(state.applied.value() + 1);
+    c.partitions = 1;
+    c.max_in_flight_per_partition = c.max_acked_ahead_per_partition = 1;
+    ASSERT_TRUE(run(c).done());
+    const auto& now = row(name);
+    if (now.owner_node != owner) {
+      ASSERT_TRUE(run(metastore::SetTarget{name, c.incarnation, PartitionId(0), now.owner_node,
+                                           RaftIndex(0), owner, "d", "test"})
+                      .done());
+    }
+    if (used) {
+      ASSERT_TRUE(run(metastore::MarkUsed{name, c.incarnation, PartitionId(0), owner, "d"}).done());
+    }
+  }
+  const Assignment& row(const std::string& name) const {
+    return *state.assignment(name, PartitionId(0));
+  }
+  void move(const std::string& name, const std::string& to) {
+    const Assignment& a = row(name);
+    ASSERT_TRUE(run(metastore::SetTarget{name, a.incarnation, PartitionId(0), a.owner_node,
+                                         a.move_id, to, "d", "test"})
+                    .done());
+  }
+  void empty_wal(const std::string& id) {
+    picture.status = wire::DrainStatus{member(id).drain_id, true, 0, true, 0};
+  }
+  DrainVerdict judge(const std::string& id, DrainAsked asked, bool wal_lost = false) const {
+    return judge_drain(state, id, picture, asked, wal_lost);
+  }
+  std::vector<std::string> rules(const std::string& id, DrainAsked asked,
+                                 bool wal_lost = false) const {
+    std::vector<std::string> out;
+    for (const DrainReason& r : judge(id, asked, wal_lost).reasons) {
+      out.push_back(cat(to_string(r.rule), r.hopeless ? "!" : ""));
+    }
+    return out;
+  }
+};
+
+constexpr auto before = DrainAsked::before;
+constexpr auto during = DrainAsked::during;
+
+TEST(Decommission, EmptyNodeOfFour_MayGo) {
+  Town t(4);
+  EXPECT_THAT(t.rules("n4", before), IsEmpty());
+  t.drain("n4");
+  t.empty_wal("n4");
+  EXPECT_THAT(t.rules("n4", during), IsEmpty());
+  EXPECT_TRUE(may_leave(t.judge("n4", during)));
+  EXPECT_FALSE(may_leave(t.judge("n3", during))) << "it does not drain";
+  t.run(metastore::Leaving{"n4", t.member("n4").drain_id});
+  EXPECT_FALSE(may_leave(t.judge("n4", during))) << "it is on its way already";
+}
+
+TEST(Decommission, DEC_16_EverythingThatKeepsIt_IsSaidAtOnce) {
+  Town t(3);
+  t.topic("orders", "n1");
+  t.topic("bills", "n2");
+  t.move("bills", "n1");
+  t.die("n3");
+  t.drain("n1");
+  EXPECT_THAT(t.rules("n1", during), ElementsAre("owns_partitions", "move_target", "unreachable",
+                                                 "is_leader", "min_voters!", "no_live_majority!"));
+  const DrainVerdict v = t.judge("n1", during);
+  EXPECT_EQ(v.partitions, 1u);
+  EXPECT_EQ(v.inbound, 1u);
+  EXPECT_TRUE(v.hopeless());
+  for (const DrainReason& r : v.reasons) EXPECT_FALSE(r.detail.empty()) << to_string(r.rule);
+}
+
+TEST(Decommission, DEC_17_NoReceiver_IsHopelessOnlyIfItOwnsSomething) {
+  Town t(4);
+  for (const char* id : {"n1", "n2", "n3"}) t.drain(id);
+  t.die("n3");
+  EXPECT_EQ(t.judge("n4", before).has(DrainRule::no_receiver), false);
+  t.topic("orders", "n4");
+  EXPECT_TRUE(t.judge("n4", before).has(DrainRule::no_receiver));
+  EXPECT_TRUE(t.judge("n4", before).hopeless());
+}
+
+TEST(Decommission, DEC_17_DeadOwner_IsHopelessForWhatHoldsMessages) {
+  Town t(4);
+  t.topic("empty", "n4", false);
+  t.die("n4");
+  EXPECT_THAT(t.rules("n4", before), ElementsAre("owns_partitions", "unreachable"))
+      << "what was never used changes hands without it";
+  t.run(metastore::RegisterMember{"n4", "h", "c", "b", {"d"}, UnixMillis(1)});
+  t.topic("orders", "n4");
+  t.die("n4");
+  EXPECT_THAT(t.rules("n4", before), ElementsAre("dead_owner!", "owns_partitions", "unreachable"));
+  EXPECT_THAT(t.judge("n4", before).reasons[0].detail, HasSubstr("orders/0"));
+}
+
+TEST(Decommission, DEC_5_FewerThanThreeVoters_AreNeverLeft) {
+  Town t(3);
+  EXPECT_THAT(t.rules("n3", before), ElementsAre("min_voters!"));
+  t.drain("n3");
+  t.empty_wal("n3");
+  EXPECT_THAT(t.rules("n3", during), ElementsAre("min_voters!"));
+  EXPECT_FALSE(may_leave(t.judge("n3", during)));
+}
+
+TEST(Decommission, DEC_5_NonVoterThatCanTakeTheVote_MakesItPossible) {
+  Town t(3, 1);
+  EXPECT_THAT(t.rules("n3", before), IsEmpty());
+  t.drain("n3");
+  EXPECT_THAT(t.rules("n3", during), ElementsAre("unreachable")) << "nothing was heard yet";
+  t.empty_wal("n3");
+  EXPECT_THAT(t.rules("n3", during), ElementsAre("min_voters")) << "the last thing: until n4 votes";
+  EXPECT_THAT(t.judge("n3", during).reasons[0].detail, HasSubstr("n4 becomes one first"));
+  t.die("n4");
+  EXPECT_THAT(t.rules("n3", during), ElementsAre("min_voters!"));
+}
+
+TEST(Decommission, DEC_5_TwoDrainsOfFourVoters_TheSecondIsRefusedUpFront) {
+  Town t(4);
+  t.drain("n3");
+  EXPECT_THAT(t.rules("n4", before), ElementsAre("min_voters!"));
+  // Both begun at the same moment: whoever is let go first, the other stays.
+  t.drain("n4");
+  t.empty_wal("n3");
+  EXPECT_TRUE(may_leave(t.judge("n3", during)));
+  t.run(metastore::Leaving{"n3", t.member("n3").drain_id});
+  t.empty_wal("n4");
+  EXPECT_THAT(t.rules("n4", during), ElementsAre("min_voters!"));
+}
+
+TEST(Decommission, DEC_6_LiveMajorityOfTheRest_IsNeeded) {
+  // 2k + 1 voters with k dead: a living one stays.
+  Town t(5);
+  t.die("n4");
+  t.die("n5");
+  EXPECT_THAT(t.rules("n3", before), ElementsAre("no_live_majority!"));
+  EXPECT_THAT(t.judge("n3", before).reasons[0].detail, HasSubstr("n4, n5 not"));
+  EXPECT_THAT(t.rules("n5", before), ElementsAre("unreachable")) << "a dead one may go";
+  t.run(metastore::RegisterMember{"n4", "h", "c", "b", {"d"}, UnixMillis(1)});
+  EXPECT_THAT(t.rules("n3", before), IsEmpty());
+}
+
+TEST(Decommission, DEC_7_DeadOnesGoFirst) {
+  Town t(5);
+  for (const char* id : {"n2", "n3", "n5"}) t.drain(id);
+  t.die("n5");
+  EXPECT_THAT(draining_members(t.state), ElementsAre("n5", "n2", "n3"));
+}
+
+TEST(Decommission, DEC_9_NonVoter_IsUnderNoVoterGuard) {
+  Town t(3, 1);
+  t.die("n2");
+  t.die("n3");
+  t.drain("n4");
+  t.empty_wal("n4");
+  EXPECT_THAT(t.rules("n4", during), IsEmpty());
+  EXPECT_TRUE(may_leave(t.judge("n4", during)));
+}
+
+TEST(Decommission, DEC_10_DEC_12_Destination_StaysAndSaysWhetherItIsTheLastHolder) {
+  Town t(4);
+  t.topic("orders", "n2");
+  t.move("orders", "n4");
+  t.drain("n4");
+  t.empty_wal("n4");
+  EXPECT_THAT(t.rules("n4", during), ElementsAre("move_target"));
+  EXPECT_THAT(t.judge("n4", during).reasons[0].detail, HasSubstr("which the leader calls off"));
+  t.die("n2");
+  EXPECT_THAT(t.rules("n4", during), ElementsAre("move_target"));
+  EXPECT_THAT(t.judge("n4", during).reasons[0].detail,
+              HasSubstr("orders/0 from n2 may have its last copy here"));
+}
+
+TEST(Decommission, DEC_13_DEC_15_MessagesItTook_KeepIt) {
+  Town t(4);
+  t.drain("n4");
+  const RaftIndex drain = t.member("n4").drain_id;
+  EXPECT_THAT(t.rules("n4", during), ElementsAre("unreachable"));
+  const auto detail = [&](wire::DrainStatus s) {
+    t.picture.status = s;
+    EXPECT_THAT(t.rules("n4", during), ElementsAre("ingress_backlog"));
+    return t.judge("n4", during).reasons[0].detail;
+  };
+  EXPECT_THAT(detail({drain, false, 0, true, 0}), HasSubstr("not said yet that it refuses"));
+  EXPECT_THAT(detail({RaftIndex(1), true, 0, true, 0}), HasSubstr("not said yet that it refuses"));
+  EXPECT_THAT(detail({drain, true, 0, false, 0}), HasSubstr("cannot open its ingress WAL"));
+  EXPECT_THAT(detail({drain, true, 0, true, 1}), HasSubstr("holds 1 message that is not handed"));
+  EXPECT_THAT(detail({drain, true, 2, true, 0}), HasSubstr("2 being accepted"));
+  t.picture.leader_told = false;
+  EXPECT_THAT(t.rules("n4", during), IsEmpty()) << "the leader knows, and was not asked";
+}
+
+TEST(Decommission, WalOfADeadNode_IsGivenUpInSoManyWords) {
+  Town t(4);
+  t.die("n4");
+  EXPECT_THAT(t.rules("n4", before), ElementsAre("unreachable"));
+  EXPECT_THAT(t.rules("n4", before, true), IsEmpty());
+  t.drain("n4");
+  EXPECT_FALSE(may_leave(t.judge("n4", during)));
+  ASSERT_TRUE(t.run(metastore::SetDraining{"n4", true, true}).done());
+  EXPECT_TRUE(may_leave(t.judge("n4", during)));
+  // Back again: its WAL is what it says it is.
+  t.join("n4");
+  EXPECT_THAT(t.rules("n4", during), ElementsAre("unreachable"));
+}
+
+TEST(Decommission, DEC_8_Leader_IsKeptByThatAlone) {
+  Town t(4);
+  t.drain("n1");
+  t.empty_wal("n1");
+  EXPECT_THAT(t.rules("n1", during), ElementsAre("is_leader"));
+  EXPECT_FALSE(may_leave(t.judge("n1", during)));
+  t.picture.leader = "n2";
+  EXPECT_TRUE(may_leave(t.judge("n1", during)));
+}
+
+TEST(Decommission, OwnPartitions_AreCountedWithWhatIsOnItsWay) {
+  Town t(4);
+  t.topic("a", "n4");
+  t.topic("b", "n4");
+  t.topic("c", "n4", false);
+  t.drain("n4");
+  t.empty_wal("n4");
+  t.move("a", "n2");
+  EXPECT_THAT(t.rules("n4", during), ElementsAre("owns_partitions"));
+  const DrainVerdict v = t.judge("n4", during);
+  EXPECT_THAT(v.reasons[0].detail, HasSubstr("owns 3 partitions, 1 on the way (a/0 and more)"));
+  EXPECT_EQ(v.partitions, 3u);
+  EXPECT_EQ(v.unused, 1u);
+}
+
+}  // namespace
+}  // namespace narad::cluster

@@ -1,0 +1,75 @@
+#include "internal/cluster/targets.h"
+
+#include "internal/metastore/move_rules.h"
+
+namespace narad::cluster {
+namespace {
+
+using metastore::Member;
+using metastore::MemberStatus;
+using metastore::State;
+
+template <class F>
+void for_each_move(const State& state, F visit) {
+  state.topics.for_each([&](const metastore::TopicRowPtr& row) {
+    for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
+      const Assignment& a = row->assignments[p];
+      if (!a.target_node.empty()) visit(TopicPartition{row->topic.name, PartitionId(p)}, a);
+    }
+  });
+}
+
+bool lost(const State& state, const std::string& node) {
+  const Member* m = state.members.find(node);
+  return m == nullptr || m->status == MemberStatus::dead;
+}
+
+// Why the target is to be taken back, or empty.
+std::string_view why_clear(const State& state, const raft::Configuration& configuration,
+                           const Silence& silence, const TargetRules& rules, const Assignment& a) {
+  const Member* target = state.members.find(a.target_node);
+  if (target == nullptr) return "target_not_member";
+  const bool dead = target->status == MemberStatus::dead;
+  if (dead && silence(target->id) > rules.dead_target_abort_after) return "target_dead";
+  if (!dead && !target->draining) return {};
+  if (configuration.find_node(target->id) == nullptr) return "target_outside_raft";
+  if (target->draining && !lost(state, a.owner_node)) return "target_draining";
+  return {};
+}
+
+}  // namespace
+
+std::vector<metastore::ClearTarget> targets_to_clear(const State& state,
+                                                     const raft::Configuration& configuration,
+                                                     const Silence& silence,
+                                                     const TargetRules& rules) {
+  std::vector<metastore::ClearTarget> clears;
+  for_each_move(state, [&](const TopicPartition& tp, const Assignment& a) {
+    const std::string_view why = why_clear(state, configuration, silence, rules, a);
+    if (why.empty()) return;
+    clears.push_back(
+        {tp.topic, a.incarnation, tp.partition, a.target_node, a.move_id, std::string(why)});
+  });
+  return clears;
+}
+
+std::set<TopicPartition> held_partitions(const State& state, UnixMillis now, Nanos hold) {
+  const auto hold_ms = std::chrono::duration_cast<std::chrono::milliseconds>(hold).count();
+  std::set<TopicPartition> held;
+  state.moves.for_each([&](const std::shared_ptr<const metastore::MoveRecord>& m) {
+    const bool aborted =
+        m->outcome == metastore::MoveOutcome::cleared && m->why.starts_with(metastore::kAbortedBy);
+    if (aborted && now.minus(m->ended) < hold_ms) held.insert({m->topic, m->partition});
+  });
+  return held;
+}
+
+std::vector<MoveUnderWay> moves_under_way(const State& state) {
+  std::vector<MoveUnderWay> moves;
+  for_each_move(state, [&](const TopicPartition& tp, const Assignment& a) {
+    moves.push_back({tp, a.move_id, a.owner_node, a.target_node, metastore::blocks_of(state, a)});
+  });
+  return moves;
+}
+
+}  // namespace narad::cluster
