@@ -30,8 +30,16 @@ http::RouteOptions long_poll() {
 // Rights first, so that who may not do a thing learns nothing else; then the handler, or 413 in its
 // place where the body is of no use.
 Task<http::Response> call_handler(const RouteSpec& spec, Context& context, http::Request request) {
-  auto denied = check_right(spec.right, request, call_of(request).caller, *context.broker.view());
+  const security::Caller& caller = call_of(request).caller;
+  auto denied = check_right(spec.right, request, caller, *context.broker.view());
   if (denied) co_return std::move(*denied);
+  // Made through another node a moment ago, perhaps: then it may be another's, too.
+  const std::string_view topic = topic_needed(spec.right, request);
+  if (!topic.empty() && !context.broker.view()->topics.contains(topic)) {
+    co_await context.broker.catch_up();
+    denied = check_right(spec.right, request, caller, *context.broker.view());
+    if (denied) co_return std::move(*denied);
+  }
   const bool refuses_large = spec.handler == produce || spec.handler == produce_batch;
   if (request.body_too_large && !refuses_large) co_return too_large();
   co_return co_await spec.handler(context, std::move(request));
@@ -71,6 +79,10 @@ std::vector<RouteSpec> route_table(const Options& options) {
        "set_password"},
       {"GET /v1/cluster/members", list_members, json, Right::any_user},
       {"GET /v1/cluster/moves", list_moves, json, Right::any_user},
+      {"GET /v1/cluster/moves/{id}", get_move, json, Right::any_user},
+      {"POST /v1/cluster/moves", start_move, json, Right::admin, "cluster.move.start"},
+      {"POST /v1/cluster/moves/{topic}/{partition}/abort", abort_move, json, Right::admin,
+       "cluster.move.abort"},
       {"GET /healthz", healthz, json, Right::anybody},
       {"GET /readyz", readyz, json, Right::anybody},
       {"GET /metrics", metrics_text, json, Right::anybody},
@@ -140,6 +152,7 @@ Task<http::Response> Api::recorded(const RouteSpec& spec, http::Request request)
   }
   event.time = context_->env.clock.wall_millis();
   event.status = response.status;
+  event.unknown = cut_off || call->outcome_unknown;
   event.error = error_text(response);
   if (!call->target.empty()) event.target = call->target;
   co_await context_->security.audit().record(std::move(event));

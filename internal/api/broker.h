@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "internal/metastore/move_orders.h"
 #include "internal/metastore/state.h"
 #include "internal/metastore/topics.h"
 #include "internal/model/message.h"
 #include "internal/model/receipt.h"
+#include "internal/wire/move_messages.h"
 #include "pkg/async/task.h"
 
 namespace narad::api {
@@ -61,12 +63,20 @@ struct ClusterInfo {
   std::map<std::string, std::string> roles;  // by node: "leader", "voter", "non-voter"
 };
 
+// By node: the moves that it works on as their destination, or why it did not say. `unreachable` if
+// it did not answer in time.
+using ReportsByNode = std::map<std::string, Result<wire::MoveReports>>;
+
 class Broker {
  public:
   virtual ~Broker() = default;
 
   // The state that this node has applied.
   virtual metastore::ViewPtr view() const = 0;
+
+  // Waits until view() shows all that was answered as done anywhere before this call, or until it
+  // cannot be had soon (about a second): then what is known here has to do.
+  virtual Task<void> catch_up() { co_return; }
 
   // ---- topics. Durable and visible in view() when they answer.
   // Errors: exists, unavailable, unknown_outcome.
@@ -100,6 +110,13 @@ class Broker {
   virtual Task<std::vector<Result<void>>> settle_batch(std::string topic, Incarnation incarnation,
                                                        std::vector<ReceiptHandle> handles,
                                                        SettleMode mode) = 0;
+
+  // ---- moves: as metastore/move_orders.h has them.
+  virtual Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish wish) = 0;
+  virtual Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
+                                                          std::string why) = 0;
+  // Asks all of `nodes` at once, and takes no longer than `deadline`.
+  virtual Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) = 0;
 
   virtual Readiness readiness() const = 0;
   virtual ClusterInfo cluster_info() const { return {}; }

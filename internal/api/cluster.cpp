@@ -1,4 +1,4 @@
-// Members and moves, as the local replica knows them (http-api 1.13).
+// Members, as the local replica knows them (http-api 1.13).
 #include <map>
 
 #include "internal/api/routes.h"
@@ -42,26 +42,6 @@ Task<http::Response> list_members(Context& context, http::Request) {
         .end_object();
   });
   w.end_array().member("leader", info.leader).end_object();
-  co_return http::json_response(200, w.take() + "\n");
-}
-
-Task<http::Response> list_moves(Context& context, http::Request) {
-  const metastore::ViewPtr view = context.broker.view();
-  json::Writer w;
-  w.begin_object().key("moves").begin_array();
-  view->topics.for_each([&](const metastore::TopicRowPtr& row) {
-    for (std::size_t p = 0; p < row->assignments.size(); ++p) {
-      const Assignment& a = row->assignments[p];
-      if (a.target_node.empty()) continue;
-      w.begin_object()
-          .member("topic", row->topic.name)
-          .member("partition", p)
-          .member("from", a.owner_node)
-          .member("to", a.target_node)
-          .end_object();
-    }
-  });
-  w.end_array().end_object();
   co_return http::json_response(200, w.take() + "\n");
 }
 

@@ -59,6 +59,24 @@ std::string_view authorization_of(const http::Request& request) {
   return given && request.headers.count("Authorization") == 1 ? *given : std::string_view();
 }
 
+std::string_view topic_needed(Right right, const http::Request& request) {
+  switch (right) {
+    case Right::produce:
+    case Right::consume:
+    case Right::manage:
+    case Right::manage_when_read:
+      return subject_of(request);
+    case Right::unset:
+    case Right::anybody:
+    case Right::any_user:
+    case Right::create_named:
+    case Right::admin:
+    case Right::self_or_admin:
+      break;
+  }
+  return {};
+}
+
 Task<std::optional<http::Response>> let_in(security::Security& security, Env& env,
                                            const http::Request& request, Call& call) {
   if (!security.enabled() || needs_no_login(request.path())) co_return std::nullopt;

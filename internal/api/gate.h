@@ -29,6 +29,8 @@ enum class Right : std::uint8_t {
 struct Call {
   security::Caller caller;     // null: security is off
   mutable std::string target;  // of an administrative write, if the path does not name it
+  // It was answered that nobody knows whether it happened.
+  mutable bool outcome_unknown = false;
 };
 // REQUIRES: the request went through Api::handle(). Lives as long as the request.
 const Call& call_of(const http::Request& request);
@@ -37,6 +39,10 @@ const Call& call_of(const http::Request& request);
 bool needs_no_login(std::string_view path);
 // The value of the one Authorization header; empty if there is none or more.
 std::string_view authorization_of(const http::Request& request);
+
+// The topic that the request changes, or puts into or takes from; empty for others. "There is none"
+// must be true of the cluster then, not only of what this node has heard so far.
+std::string_view topic_needed(Right right, const http::Request& request);
 
 // Fills `call.caller`, and counts the request against its user's limits; or answers 401, 429, 500,
 // 503. Nothing else may have been done for the request before.

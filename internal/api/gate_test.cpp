@@ -189,6 +189,15 @@ TEST(Rights, EveryRouteAndUser_AreAllowedExactlyAsTheContractSays) {
        {"none"}},
       {"GET /v1/cluster/members", "/v1/cluster/members", "", everybody},
       {"GET /v1/cluster/moves", "/v1/cluster/moves", "", everybody},
+      {"GET /v1/cluster/moves/{id}", "/v1/cluster/moves/7", "", everybody},
+      {"POST /v1/cluster/moves",
+       "/v1/cluster/moves",
+       R"({"topic":"orders","partition":0,"to":"n1"})",
+       {}},
+      {"POST /v1/cluster/moves/{topic}/{partition}/abort",
+       "/v1/cluster/moves/orders/0/abort",
+       "",
+       {}},
       {"GET /healthz", "/healthz", "", everybody},
       {"GET /readyz", "/readyz", "", everybody},
       {"GET /metrics", "/metrics", "", everybody},
@@ -248,6 +257,68 @@ TEST(Rights, TopicThatIsNotThere_Shows404ToWhoeverMayNotManage) {
   f.as("none");
   EXPECT_EQ(f.remove("/v1/topics/nope").status, 404);
   EXPECT_EQ(f.patch("/v1/topics/nope", R"({"partitions":9})").status, 404);
+}
+
+// ---- topics made through another node
+// ------------------------------------------------------------
+
+// Topic "orders" of `owner` is there, but this node has not heard of it yet.
+struct Behind : Secured {
+  explicit Behind(const std::string& owner) {
+    broker.on_catch_up = [this, owner] {
+      metastore::CreateTopic c;
+      c.name = "orders";
+      c.incarnation = Incarnation(7);
+      c.partitions = 1;
+      c.max_in_flight_per_partition = c.max_acked_ahead_per_partition = 1024;
+      c.owner = owner;
+      NARAD_ASSERT(broker.apply(c).done());
+    };
+  }
+};
+
+TEST(TopicMadeElsewhere, WhatChangesOrUsesIt_FindsIt) {
+  const std::vector<std::tuple<Method, std::string, std::string, int>> uses{
+      {Method::post, "/v1/topics/orders/produce", "x", 202},
+      {Method::post, "/v1/topics/orders/produce:batch", "{\"value\":1}", 202},
+      {Method::get, "/v1/topics/orders/consume", "", 204},
+      {Method::post, "/v1/topics/orders/ack?receipt_handle=0:0:1", "", 204},
+      {Method::post, "/v1/topics/orders/ack:batch", R"({"mode":"ack","handles":["0:0:1"]})", 200},
+      {Method::patch, "/v1/topics/orders", R"({"schema":{"type":"object"}})", 200},
+      {Method::delete_, "/v1/topics/orders", "", 204}};
+  for (const auto& [method, target, body, expected] : uses) {
+    Behind f("owner");
+    f.as("admin");
+    if (target.ends_with("produce:batch")) f.headers["Content-Type"] = "application/x-ndjson";
+    EXPECT_EQ(f.status(method, target, body), expected) << target;
+    EXPECT_EQ(f.broker.catch_ups, 1u) << target;
+  }
+}
+
+TEST(TopicMadeElsewhere, RightsOnIt_AreJudgedOnceItIsKnown) {
+  for (const bool owns : {true, false}) {
+    Behind f(owns ? "svc" : "somebody");
+    f.add("svc", {});
+    f.as("svc");
+    EXPECT_EQ(f.remove("/v1/topics/orders").status, owns ? 204 : 403);
+  }
+  Behind f("somebody");
+  f.add("svc", {});
+  f.as("svc");
+  EXPECT_EQ(f.patch("/v1/topics/orders", R"({"partitions":9})").status, 403);
+}
+
+TEST(TopicMadeElsewhere, NothingElse_WaitsForNews) {
+  Behind f("owner");
+  f.add("svc", {});
+  f.as("svc");
+  EXPECT_EQ(f.post("/v1/topics/orders/produce", "x").status, 403) << "whatever there is";
+  EXPECT_EQ(f.get("/v1/topics/orders").status, 404) << "reads may be behind";
+  f.as("admin");
+  f.topic("known");
+  EXPECT_EQ(f.post("/v1/topics/known/produce", "x").status, 202);
+  EXPECT_EQ(f.remove("/v1/topics/known").status, 204);
+  EXPECT_EQ(f.broker.catch_ups, 0u);
 }
 
 TEST(Rights, OrderOfRefusals_IsThatOfTheContract) {

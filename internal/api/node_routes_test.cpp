@@ -67,21 +67,6 @@ TEST(Members, Roles_AreThoseOfTheConfiguration) {
   EXPECT_TRUE(body.ends_with("],\"leader\":\"n1\"}\n")) << body;
 }
 
-TEST(Moves, OnlyTargets_AreListed) {
-  Fixture f;
-  EXPECT_EQ(f.get("/v1/cluster/moves").body, "{\"moves\":[]}\n");
-  f.topic("orders");
-  metastore::TopicRow row = *f.broker.view()->topics.get("orders");
-  row.assignments[1].used = true;
-  row.assignments[1].target_node = "n2";
-  row.assignments[1].move_id = RaftIndex(1);
-  f.broker.store_row(row);
-  EXPECT_EQ(f.get("/v1/cluster/moves").body,
-            R"({"moves":[{"topic":"orders","partition":1,"from":"n1","to":"n2"}]})"
-            "\n");
-  EXPECT_NE(f.get("/v1/cluster/members").body.find("\"outbound_moves\":1"), std::string::npos);
-}
-
 TEST(Metrics, EveryRequest_IsCountedUnderItsRoute) {
   Fixture f;
   f.topic("orders");

@@ -337,10 +337,74 @@ constexpr std::string_view kDocument = R"json({
   "/v1/cluster/moves": {
     "get": {
       "tags": ["cluster"], "operationId": "listMoves", "summary": "Partitions on their way to another member",
+      "parameters": [
+        {"name": "detail", "in": "query", "description": "1: ask the destinations how far they are. One that does not answer within 1.5 s is named.", "schema": {"type": "string", "enum": ["1", "0", "true", "false"]}},
+        {"name": "history", "in": "query", "description": "1: those that have ended, too.", "schema": {"type": "string", "enum": ["1", "0", "true", "false"]}},
+        {"name": "limit", "in": "query", "description": "How many that have ended; more than 1000 counts as 1000.", "schema": {"type": "integer", "minimum": 1, "default": 1000}},
+        {"name": "topic", "in": "query", "description": "Only of this topic.", "schema": {"type": "string"}},
+        {"name": "node", "in": "query", "description": "Only from or to this node.", "schema": {"type": "string"}}
+      ],
       "responses": {
         "200": {"description": "Sorted by topic and partition; empty when nothing moves.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Moves"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
         "401": {"$ref": "#/components/responses/Unauthenticated"},
         "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
+    },
+    "post": {
+      "tags": ["cluster"], "operationId": "startMove", "summary": "Move a partition to a node",
+      "description": "Replaces a move of the partition to another place.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MoveWish"}}}},
+      "responses": {
+        "200": {"description": "It is there, or on its way there, already; nothing was changed.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MoveStarted"}}}},
+        "202": {"description": "It is on its way; a partition that was never used is there.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MoveStarted"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Refused"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/moves/{id}": {
+    "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 1}}],
+    "get": {
+      "tags": ["cluster"], "operationId": "getMove", "summary": "One move, under way or ended",
+      "responses": {
+        "200": {"description": "The move; if it is under way, with what its destination says.", "content": {"application/json": {"schema": {"oneOf": [{"$ref": "#/components/schemas/Move"}, {"$ref": "#/components/schemas/EndedMove"}]}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
+    }
+  },
+  "/v1/cluster/moves/{topic}/{partition}/abort": {
+    "parameters": [
+      {"$ref": "#/components/parameters/topic"},
+      {"name": "partition", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 0}}
+    ],
+    "post": {
+      "tags": ["cluster"], "operationId": "abortMove", "summary": "Give up on the move of a partition",
+      "description": "Harmless at any stage: the partition never left its owner. The outcome is read back from the leader.",
+      "parameters": [
+        {"name": "target", "in": "query", "description": "Only if it moves to this node.", "schema": {"type": "string"}}
+      ],
+      "responses": {
+        "202": {"description": "The owner is the one it was, and that move is gone.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MoveAborted"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Refused"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
       }
     }
   },
@@ -396,8 +460,9 @@ constexpr std::string_view kDocument = R"json({
     "Unauthenticated": {"description": "No credentials, or wrong ones.", "headers": {"WWW-Authenticate": {"description": "Basic realm=\"narad\"", "schema": {"type": "string"}}}, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "Forbidden": {"description": "This user may not do that; the text names the grant that is missing.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "TooManyRequests": {"description": "Too many wrong passwords for this user, or over the user's rate limit; then Retry-After is there.", "headers": {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
-    "NotFound": {"description": "There is no such topic or user.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "NotFound": {"description": "There is no such topic, user, member or move.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "Conflict": {"description": "It exists, or exists in a state that does not allow this.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "Refused": {"description": "Refused in the present state of the cluster; every rule that stands in the way is named. Of a move: with the present owner and target.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}},
     "TooLarge": {"description": "The body, or a message in it, is over the limit.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "UnsupportedType": {"description": "This route takes other content types.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
     "Misdirected": {"description": "The node that owns the partition cannot be reached from here.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
@@ -407,6 +472,16 @@ constexpr std::string_view kDocument = R"json({
   },
   "schemas": {
     "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}, "additionalProperties": false},
+    "Refusal": {
+      "type": "object", "required": ["error", "code", "reasons"],
+      "properties": {
+        "error": {"type": "string"},
+        "code": {"type": "string", "description": "The rule that decided, for programs."},
+        "reasons": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["rule", "detail"], "properties": {"rule": {"type": "string"}, "detail": {"type": "string"}}}},
+        "owner": {"type": "string", "description": "Of a move: who owns the partition now."},
+        "target": {"type": "string", "description": "Of a move: where the partition goes now; empty if it stays."}
+      }
+    },
     "Status": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
     "NotReady": {"type": "object", "required": ["error", "waiting_for"], "properties": {"error": {"type": "string"}, "waiting_for": {"type": "array", "items": {"type": "string"}}}},
     "Grant": {
@@ -573,10 +648,100 @@ constexpr std::string_view kDocument = R"json({
     },
     "Moves": {
       "type": "object", "required": ["moves"],
-      "properties": {"moves": {"type": "array", "items": {
-        "type": "object", "required": ["topic", "partition", "from", "to"],
-        "properties": {"topic": {"type": "string"}, "partition": {"type": "integer", "minimum": 0}, "from": {"type": "string"}, "to": {"type": "string"}}
-      }}}
+      "properties": {
+        "moves": {"type": "array", "items": {"$ref": "#/components/schemas/Move"}},
+        "history": {"type": "array", "description": "There if it was asked for: the ended ones, newest first.", "items": {"$ref": "#/components/schemas/EndedMove"}}
+      }
+    },
+    "Move": {
+      "type": "object", "required": ["topic", "partition", "from", "to", "id", "from_disk", "to_disk", "from_status", "to_status", "blocked"],
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "from": {"type": "string", "description": "The owner."},
+        "to": {"type": "string"},
+        "id": {"type": "integer", "minimum": 1, "description": "Never used again for another move."},
+        "from_disk": {"type": "string"},
+        "to_disk": {"type": "string"},
+        "reason": {"type": "string", "description": "joined, draining, operator, plan or disk."},
+        "from_status": {"type": "string", "enum": ["alive", "dead", "draining", "not_a_member"]},
+        "to_status": {"type": "string", "enum": ["alive", "dead", "draining", "not_a_member"]},
+        "blocked": {"type": "array", "items": {"type": "string"}, "description": "What holds it up: source_dead, target_dead, target_not_member; with detail also what the destination says, such as copy_unverifiable, source_dead_copy_behind, source_went_back."},
+        "started_at": {"type": "integer", "description": "Unix time in seconds."},
+        "report": {"$ref": "#/components/schemas/MoveReport"},
+        "report_error": {"type": "string", "description": "Why the destination was asked and there is no report."},
+        "outcome": {"type": "string", "const": "running", "description": "Of a single move."}
+      }
+    },
+    "MoveReport": {
+      "type": "object", "description": "What the destination says of a move.",
+      "required": ["phase", "bytes_done", "bytes_total", "bytes_per_second", "write_bytes_per_second", "passes", "attempts", "frozen_ms"],
+      "properties": {
+        "phase": {"type": "string", "description": "queued, copying, freezing, draining, fencing, installing, flipping, …"},
+        "bytes_done": {"type": "integer", "minimum": 0},
+        "bytes_total": {"type": "integer", "minimum": 0},
+        "bytes_per_second": {"type": "integer", "minimum": 0},
+        "write_bytes_per_second": {"type": "integer", "minimum": 0, "description": "Into the partition, meanwhile."},
+        "seconds_left": {"type": "integer", "minimum": 0, "description": "Left out where it would be a guess."},
+        "stalled_seconds": {"type": "integer", "minimum": 30, "description": "Since a byte arrived, if that is too long ago."},
+        "passes": {"type": "integer", "minimum": 0},
+        "attempts": {"type": "integer", "minimum": 0},
+        "frozen_ms": {"type": "integer", "minimum": 0, "description": "How long the freeze in force, or the last one, has held up commits."},
+        "last_error": {"type": "string"}
+      }
+    },
+    "EndedMove": {
+      "type": "object", "required": ["topic", "partition", "from", "to", "id", "from_disk", "to_disk", "reason", "outcome"],
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "from": {"type": "string"},
+        "to": {"type": "string"},
+        "id": {"type": "integer", "minimum": 1},
+        "from_disk": {"type": "string"},
+        "to_disk": {"type": "string"},
+        "reason": {"type": "string"},
+        "outcome": {"type": "string", "enum": ["moved", "promoted", "given", "cleared", "replaced", "topic_deleted"], "description": "moved: by the owner's consent; promoted: the owner was dead; given: it was never used, there was nothing to copy; cleared: given up, why says for what reason."},
+        "why": {"type": "string"},
+        "started_at": {"type": "integer", "description": "Unix time in seconds."},
+        "ended_at": {"type": "integer", "description": "Unix time in seconds."},
+        "took_ms": {"type": "integer", "minimum": 0},
+        "receipt": {"type": "object", "description": "What the move brought, as its destination counted it."}
+      }
+    },
+    "MoveWish": {
+      "type": "object", "required": ["topic", "partition", "to"], "additionalProperties": false,
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "to": {"type": "string", "description": "The id of a member."},
+        "disk": {"type": "string", "default": "", "description": "The id of one of its disks; empty: the one with the fewest partitions."}
+      }
+    },
+    "MoveStarted": {
+      "type": "object", "required": ["topic", "partition", "from", "to", "to_disk", "outcome"],
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "from": {"type": "string"},
+        "to": {"type": "string"},
+        "to_disk": {"type": "string"},
+        "id": {"type": "integer", "minimum": 1, "description": "Of the move; left out if there is none."},
+        "outcome": {"type": "string", "enum": ["started", "given", "there", "on_its_way"]}
+      }
+    },
+    "MoveAborted": {
+      "type": "object", "required": ["topic", "partition", "id", "from", "to", "outcome", "owner", "target"],
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "id": {"type": "integer", "minimum": 1, "description": "Of the move that was aborted."},
+        "from": {"type": "string"},
+        "to": {"type": "string"},
+        "outcome": {"type": "string", "const": "aborted"},
+        "owner": {"type": "string", "description": "Now."},
+        "target": {"type": "string", "description": "Now: empty, or another node if it was planned again meanwhile."}
+      }
     }
   }
 }

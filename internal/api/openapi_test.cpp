@@ -162,7 +162,6 @@ TEST(OpenApi, Answers_FitTheirSchemas) {
   expect_fits("User", f.put("/v1/users/svc/grants", "{}").body);
   expect_fits("User", f.get("/v1/users/svc").body);
   expect_fits("Members", f.get("/v1/cluster/members").body);
-  expect_fits("Moves", f.get("/v1/cluster/moves").body);
   expect_fits("Status", f.get("/healthz").body);
   f.broker.ready.ready = false;
   expect_fits("NotReady", f.get("/readyz").body);

@@ -10,8 +10,9 @@ namespace narad::api {
 inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 20;  // payload, JSON body
 inline constexpr std::uint64_t kKeyBytesMax = std::uint64_t{64} << 10;     // in a batch
 inline constexpr std::uint32_t kBatchRecordsMax = 10'000;
-inline constexpr std::uint32_t kConsumeMax = 1'000;  // messages of one answer
-inline constexpr std::size_t kSettleMax = 1'000;     // handles of one ack:batch
+inline constexpr std::uint32_t kConsumeMax = 1'000;   // messages of one answer
+inline constexpr std::size_t kSettleMax = 1'000;      // handles of one ack:batch
+inline constexpr std::size_t kMovesShownMax = 1'000;  // ended moves of one answer
 
 struct Options {
   std::uint32_t default_partitions = 3;

@@ -54,15 +54,15 @@ MessagePtr make_message(Context& context, const Topic& topic, std::string key,
 }
 
 // The number of the first message that the schema refuses, and why.
-struct Refusal {
+struct InvalidRecord {
   std::size_t number;
   Error why;
 };
-std::optional<Refusal> first_refusal(const jsonschema::Schema& schema,
-                                     const std::vector<BatchRecord>& records) {
+std::optional<InvalidRecord> first_refusal(const jsonschema::Schema& schema,
+                                           const std::vector<BatchRecord>& records) {
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (auto valid = check_message(schema, records[i].value); !valid) {
-      return Refusal{i + 1, valid.error()};
+      return InvalidRecord{i + 1, valid.error()};
     }
   }
   return std::nullopt;
@@ -135,7 +135,7 @@ Task<http::Response> produce_batch(Context& context, http::Request request) {
   if (!to) co_return fail(log, "produce", to.error());
   const metastore::TopicRowPtr row = to.value().row;
   if (const SchemaPtr schema = to.value().schema; schema != nullptr) {
-    std::optional<Refusal> refusal;
+    std::optional<InvalidRecord> refusal;
     if (bytes <= kValidateInlineBytesMax) {
       refusal = first_refusal(*schema, *records);
     } else {

@@ -44,6 +44,13 @@ Result<std::optional<std::uint64_t>> produce_partition(const http::Query& query)
   return n;
 }
 
+Result<bool> parse_switch(const http::Query& query, std::string_view name) {
+  const std::string text = given(query, name).value_or("0");
+  if (text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  return invalid(cat(name, " must be 1 or 0"));
+}
+
 Result<void> check_names(const http::Query& query) {
   if (query.has_bad_name()) return invalid("invalid query: bad escape in a parameter name");
   return ok();
@@ -136,6 +143,20 @@ Result<SettleQuery> parse_settle_query(http::Query query) {
     return invalid("extend must be true or 1 (extend), 0 (nack), or false (ack)");
   }
   NARAD_TRY(out.handle, parse_receipt_handle(*handle));
+  return out;
+}
+
+Result<MovesQuery> parse_moves_query(http::Query query) {
+  MovesQuery out;
+  NARAD_TRY(out.detail, parse_switch(query, "detail"));
+  NARAD_TRY(out.history, parse_switch(query, "history"));
+  if (auto limit = given(query, "limit")) {
+    auto n = parse_index(*limit);
+    if (!n || *n == 0) return invalid("limit must be an integer of at least 1");
+    out.limit = static_cast<std::size_t>(std::min<std::uint64_t>(*n, kMovesShownMax));
+  }
+  out.topic = given(query, "topic").value_or("");
+  out.node = given(query, "node").value_or("");
   return out;
 }
 

@@ -43,6 +43,14 @@ struct SettleQuery {
 };
 Result<SettleQuery> parse_settle_query(http::Query query);
 
+struct MovesQuery {
+  bool detail = false;                 // ask the destinations
+  bool history = false;                // those that have ended, too
+  std::size_t limit = kMovesShownMax;  // of the ended ones, 1 to kMovesShownMax
+  std::string topic, node;             // only of this topic, from or to this node; empty: all
+};
+Result<MovesQuery> parse_moves_query(http::Query query);
+
 // The partition as an id, if the topic has it; invalid_argument "invalid partition" otherwise.
 Result<PartitionId> partition_in(const Topic& topic, std::uint64_t partition);
 

@@ -55,7 +55,11 @@ Task<http::Response> ack(Context& context, http::Request request);
 Task<http::Response> ack_batch(Context& context, http::Request request);
 // cluster.cpp
 Task<http::Response> list_members(Context& context, http::Request request);
+// moves.cpp
 Task<http::Response> list_moves(Context& context, http::Request request);
+Task<http::Response> get_move(Context& context, http::Request request);
+Task<http::Response> start_move(Context& context, http::Request request);
+Task<http::Response> abort_move(Context& context, http::Request request);
 // users.cpp
 Task<http::Response> create_user(Context& context, http::Request request);
 Task<http::Response> list_users(Context& context, http::Request request);

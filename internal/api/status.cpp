@@ -2,6 +2,7 @@
 
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
+#include "pkg/json/writer.h"
 
 namespace narad::api {
 
@@ -50,6 +51,19 @@ http::Response fail(LogSink& log, std::string_view op, const Error& error) {
   NARAD_LOG_ERROR(log, "request failed", {"op", op}, {"code", to_string(error.code())},
                   {"error", error});
   return http::error_response(status, cat(op, " failed"));
+}
+
+http::Response refuse(const Refusal& refusal) {
+  json::Writer w;
+  w.begin_object().member("error", refusal.text).member("code", refusal.code);
+  w.key("reasons").begin_array();
+  for (const Reason& reason : refusal.reasons) {
+    w.begin_object().member("rule", reason.rule).member("detail", reason.detail).end_object();
+  }
+  w.end_array();
+  for (const auto& [name, value] : refusal.more) w.member(name, value);
+  w.end_object();
+  return http::json_response(409, w.take() + "\n");
 }
 
 }  // namespace narad::api

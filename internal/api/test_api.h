@@ -37,6 +37,12 @@ class FakeBroker final : public Broker {
   Readiness ready{true, false, {}};
   std::vector<std::string> calls;           // names of the writes, in order
   std::function<void()> before_put_schema;  // a rival that is faster
+  metastore::Proposer* proposer = nullptr;  // of orders about moves
+  Env* env = nullptr;
+  ReportsByNode reports;
+  std::vector<std::string> asked_for_reports;
+  std::function<void()> on_catch_up;  // what this node had not heard of
+  std::size_t catch_ups = 0;
 
   metastore::CommandResult apply(const metastore::Command& command) {
     auto next = std::make_shared<metastore::State>(*view_);
@@ -58,6 +64,11 @@ class FakeBroker final : public Broker {
 
   // ---- Broker
   metastore::ViewPtr view() const override { return view_; }
+  Task<void> catch_up() override {
+    ++catch_ups;
+    if (on_catch_up) std::exchange(on_catch_up, {})();
+    co_return;
+  }
   Task<Result<Topic>> create_topic(metastore::TopicSpec spec) override {
     calls.push_back("create " + spec.name);
     if (refuse_write) co_return *refuse_write;
@@ -159,6 +170,17 @@ class FakeBroker final : public Broker {
     for (const ReceiptHandle& h : handles) out.push_back(settle_one(h, mode));
     co_return out;
   }
+  Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish wish) override {
+    return metastore::start_move(*env, *proposer, std::move(wish));
+  }
+  Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
+                                                  std::string why) override {
+    return metastore::abort_move(*env, *proposer, std::move(wish), std::move(why));
+  }
+  Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos) override {
+    asked_for_reports = std::move(nodes);
+    co_return reports;
+  }
   ClusterInfo cluster_info() const override { return info; }
   Readiness readiness() const override { return ready; }
 
@@ -188,16 +210,24 @@ class FakeProposer final : public metastore::Proposer {
  public:
   FakeProposer(Env& env, FakeBroker& broker) : broker_(broker), changed_(env) {}
   std::function<void()> before_apply;  // a rival that is faster
+  std::function<void()> before_barrier;
+  std::optional<Error> refuse_barrier, lose_answer;  // the command is applied, and nobody hears it
 
   Task<Result<metastore::CommandResult>> propose(metastore::Command command) override {
     broker_.calls.push_back(std::string(metastore::op_name(command)));
     if (broker_.refuse_write) co_return *broker_.refuse_write;
     if (before_apply) std::exchange(before_apply, {})();
-    co_return broker_.apply(command);
+    auto result = broker_.apply(command);
+    if (lose_answer) co_return *lose_answer;
+    co_return result;
   }
   metastore::ViewPtr view() const override { return broker_.view(); }
   Event& changed() override { return changed_; }
-  Task<Result<RaftIndex>> barrier(Nanos) override { co_return view()->applied; }
+  Task<Result<RaftIndex>> barrier(Nanos) override {
+    if (before_barrier) before_barrier();
+    if (refuse_barrier) co_return *refuse_barrier;
+    co_return view()->applied;
+  }
   metastore::LeaderView leader() const override { return {"n1", true, 1}; }
   bool caught_up() const override { return true; }
 
@@ -224,6 +254,8 @@ struct Fixture {
   explicit Fixture(Options options = {}, security::Options secured = security_off())
       : security(solo.env(), proposer, std::move(secured)) {
     metrics::declare_narad_metrics(registry);
+    broker.env = &solo.env();
+    broker.proposer = &proposer;
     api = std::make_unique<Api>(solo.env(), broker, security, registry, options);
   }
   ~Fixture() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -17,7 +18,16 @@ using namespace std::chrono_literals;
 constexpr Nanos kLookAgain = 5s;
 constexpr Nanos kLookAgainUncovered = 1s;  // if an owner could not be told that somebody waits
 constexpr Nanos kConfirmDeadline = 5s;
+constexpr Nanos kCatchUpRound = 500ms;
 constexpr Nanos kAskDeadline = 5s;  // for the messages of one owner
+// How long a request goes after a partition that changes its owner.
+constexpr Nanos kOwnerPatience = 2s;
+constexpr Nanos kOwnerLook = 50ms;
+
+template <class T>
+bool says_not_owner(const Result<T>& result) {
+  return !result && result.error().code() == Errc::not_owner;
+}
 
 }  // namespace
 
@@ -31,10 +41,20 @@ Broker::Broker(Env& env, std::string node_id, Parts parts,
       local_(parts.local),
       remote_(parts.remote),
       wakes_(parts.wakes),
+      drain_(parts.drain),
       cluster_info_(std::move(parts.cluster_info)),
-      readiness_(std::move(readiness)) {}
+      readiness_(std::move(readiness)),
+      reports_(env, parts.peers, node_id_, std::move(parts.own_moves)),
+      rounds_(
+          env, [this](Nanos deadline) { return metastore_.barrier(deadline); }, kCatchUpRound) {}
 
 metastore::ViewPtr Broker::view() const { return metastore_.view(); }
+
+// One round for all who wait for one: names that do not exist may be asked for by the thousand.
+Task<void> Broker::catch_up() {
+  if (metastore_.leader().node.empty()) co_return;  // nobody could say more than is known here
+  (void)co_await rounds_.confirmed();
+}
 
 api::Readiness Broker::readiness() const { return readiness_(); }
 
@@ -93,6 +113,14 @@ std::vector<std::string> Broker::owners_elsewhere(const metastore::TopicRow& row
   return alive;
 }
 
+Deadline Broker::patience() const { return Deadline::after(env_, kOwnerPatience); }
+
+Task<bool> Broker::ask_again(Deadline patience) {
+  if (patience.passed(env_)) co_return false;
+  (void)co_await metastore_.changed().wait_for(std::min(kOwnerLook, patience.left(env_)));
+  co_return true;
+}
+
 // ---- topics ----------------------------------------------------------------------------------
 
 Task<Result<Topic>> Broker::create_topic(metastore::TopicSpec spec) {
@@ -127,8 +155,18 @@ Task<Result<void>> Broker::put_schema(std::string name, Incarnation incarnation,
 
 Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
     std::string topic, std::optional<PartitionId> only) {
+  const Deadline until = patience();
+  for (;;) {
+    auto stats = co_await gather_stats(topic, only);
+    if (!stats.elsewhere || !co_await ask_again(until)) co_return std::move(stats.result);
+  }
+}
+
+Task<Broker::Routed<Broker::PartitionStats>> Broker::gather_stats(std::string topic,
+                                                                  std::optional<PartitionId> only) {
+  using Answer = Routed<PartitionStats>;
   auto found = metastore_.view()->topics.get(topic);
-  if (!found) co_return Error(Errc::not_found, "topic not found");
+  if (!found) co_return Answer{Error(Errc::not_found, "topic not found")};
   std::map<std::string, std::vector<PartitionId>> by_owner;
   std::vector<api::PartitionStat> stats;
   std::vector<PartitionId> unassigned;
@@ -140,9 +178,10 @@ Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
     }
     auto owner = owner_of(*found, PartitionId(p));
     if (!owner && owner.error().code() == Errc::owner_down) {
-      co_return Error(Errc::not_owner, owner.error().text());  // no partial answer (http-api 1.5)
+      // No partial answer (http-api 1.5).
+      co_return Answer{Error(Errc::not_owner, owner.error().text())};
     }
-    if (!owner) co_return owner.error();
+    if (!owner) co_return Answer{owner.error()};
     by_owner[owner.value()].push_back(PartitionId(p));
   }
   for (auto& [owner, partitions] : by_owner) {
@@ -154,9 +193,9 @@ Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
       part = co_await remote_->stats(owner, std::move(call));
     }
     if (!part && part.error().code() == Errc::unreachable) {
-      co_return Error(Errc::internal, part.error().text());  // 500 (http-api 1.5)
+      co_return Answer{Error(Errc::internal, part.error().text())};  // 500 (http-api 1.5)
     }
-    if (!part) co_return part.error();
+    if (!part) co_return Answer{part.error(), says_not_owner(part)};
     std::move(part.value().begin(), part.value().end(), std::back_inserter(stats));
   }
   // One entry per assignment; where nothing is assigned at all, one per partition (http-api 1.5).
@@ -169,18 +208,25 @@ Task<Result<std::vector<api::PartitionStat>>> Broker::partition_stats(
   }
   std::sort(stats.begin(), stats.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
-  co_return stats;
+  co_return Answer{std::move(stats)};
 }
 
 // ---- messages --------------------------------------------------------------------------------
 
+Result<Drain::Admitted> Broker::admit() {
+  if (drain_ == nullptr) return Drain::Admitted();
+  return drain_->admit();
+}
+
 Task<Result<void>> Broker::produce(MessagePtr message) {
+  NARAD_CO_TRY(const Drain::Admitted admitted, admit());
   auto sequence = co_await ingress_.accept(std::move(message));
   if (!sequence) co_return sequence.error();
   co_return ok();
 }
 
 Task<Result<void>> Broker::produce_batch(std::vector<MessagePtr> messages) {
+  NARAD_CO_TRY(const Drain::Admitted admitted, admit());
   auto first = co_await ingress_.accept_batch(std::move(messages));
   if (!first) co_return first.error();
   co_return ok();
@@ -221,14 +267,31 @@ Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request) 
 }
 
 Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& request) {
-  NARAD_CO_TRY(auto topic, row(request.topic, request.incarnation));
-  NARAD_CO_TRY(std::string owner, owner_of(*topic, *request.partition));
-  if (owner == node_id_ || request.local_only) {
-    co_return co_await local_.consume(request.topic, request.incarnation, request.partition,
-                                      request.max);
+  const Deadline until = patience();
+  for (;;) {
+    auto found = co_await look_at_owner(request);
+    if (!found.elsewhere || request.local_only || !co_await ask_again(until)) {
+      co_return std::move(found.result);
+    }
   }
-  wire::ConsumeCall call{request.topic, request.incarnation, request.partition, request.max};
-  co_return co_await remote_->consume(std::move(owner), std::move(call), kAskDeadline);
+}
+
+Task<Broker::Routed<Broker::Messages>> Broker::look_at_owner(const api::ConsumeRequest& request) {
+  using Answer = Routed<Messages>;
+  auto topic = row(request.topic, request.incarnation);
+  if (!topic) co_return Answer{topic.error()};
+  auto owner = owner_of(*topic.value(), *request.partition);
+  if (!owner) co_return Answer{owner.error()};
+  Result<Messages> found = Messages{};
+  if (owner.value() == node_id_ || request.local_only) {
+    found =
+        co_await local_.consume(request.topic, request.incarnation, request.partition, request.max);
+  } else {
+    wire::ConsumeCall call{request.topic, request.incarnation, request.partition, request.max};
+    found = co_await remote_->consume(std::move(owner.value()), std::move(call), kAskDeadline);
+  }
+  const bool elsewhere = says_not_owner(found);
+  co_return Answer{std::move(found), elsewhere};
 }
 
 // Asks the other owners in turn until one has something. One that does not answer keeps nobody from
@@ -275,14 +338,30 @@ Task<Broker::Next> Broker::prepare_to_wait(const api::ConsumeRequest& request) {
 }
 
 Task<Result<std::optional<StoredRecord>>> Broker::replay(api::ReplayRequest request) {
-  NARAD_CO_TRY(auto topic, row(request.topic, request.incarnation));
-  NARAD_CO_TRY(std::string owner, owner_of(*topic, request.partition));
-  TopicPartition id{request.topic, request.partition};
-  if (owner == node_id_) {
-    co_return co_await local_.replay(std::move(id), request.incarnation, request.offset);
+  const Deadline until = patience();
+  for (;;) {
+    auto record = co_await replay_at_owner(request);
+    if (!record.elsewhere || !co_await ask_again(until)) co_return std::move(record.result);
   }
-  wire::ReplayCall call{std::move(id), request.incarnation, request.offset};
-  co_return co_await remote_->replay(std::move(owner), std::move(call));
+}
+
+Task<Broker::Routed<std::optional<StoredRecord>>> Broker::replay_at_owner(
+    api::ReplayRequest request) {
+  using Answer = Routed<std::optional<StoredRecord>>;
+  auto topic = row(request.topic, request.incarnation);
+  if (!topic) co_return Answer{topic.error()};
+  auto owner = owner_of(*topic.value(), request.partition);
+  if (!owner) co_return Answer{owner.error()};
+  TopicPartition id{request.topic, request.partition};
+  Result<std::optional<StoredRecord>> record = std::optional<StoredRecord>{};
+  if (owner.value() == node_id_) {
+    record = co_await local_.replay(std::move(id), request.incarnation, request.offset);
+  } else {
+    wire::ReplayCall call{std::move(id), request.incarnation, request.offset};
+    record = co_await remote_->replay(std::move(owner.value()), std::move(call));
+  }
+  const bool elsewhere = says_not_owner(record);
+  co_return Answer{std::move(record), elsewhere};
 }
 
 Task<Result<void>> Broker::settle(std::string topic, Incarnation incarnation, ReceiptHandle handle,
@@ -295,10 +374,33 @@ Task<Result<void>> Broker::settle(std::string topic, Incarnation incarnation, Re
 Task<std::vector<Result<void>>> Broker::settle_batch(std::string topic, Incarnation incarnation,
                                                      std::vector<ReceiptHandle> handles,
                                                      SettleMode mode) {
+  const Deadline until = patience();
   std::vector<Result<void>> results(handles.size(), ok());
+  std::vector<std::size_t> left(handles.size());
+  std::iota(left.begin(), left.end(), 0);
+  for (;;) {
+    std::vector<ReceiptHandle> part;
+    part.reserve(left.size());
+    for (std::size_t i : left) part.push_back(handles[i]);
+    auto settled = co_await settle_some(topic, incarnation, std::move(part), mode);
+    std::vector<std::size_t> again;
+    for (std::size_t k = 0; k < left.size(); ++k) {
+      results[left[k]] = std::move(settled[k].result);
+      if (settled[k].elsewhere) again.push_back(left[k]);
+    }
+    if (again.empty() || !co_await ask_again(until)) co_return results;
+    left = std::move(again);
+  }
+}
+
+Task<std::vector<Broker::Routed<void>>> Broker::settle_some(std::string topic,
+                                                            Incarnation incarnation,
+                                                            std::vector<ReceiptHandle> handles,
+                                                            SettleMode mode) {
+  std::vector<Routed<void>> results(handles.size(), Routed<void>{ok()});
   auto found = row(topic, incarnation);
   if (!found) {
-    results.assign(handles.size(), Result<void>(found.error()));
+    results.assign(handles.size(), Routed<void>{found.error()});
     co_return results;
   }
   std::map<std::string, std::vector<std::size_t>> by_owner;
@@ -307,9 +409,9 @@ Task<std::vector<Result<void>>> Broker::settle_batch(std::string topic, Incarnat
     if (owner) {
       by_owner[owner.value()].push_back(i);
     } else if (owner.error().code() == Errc::not_found) {
-      results[i] = Error(Errc::gone, "receipt handle is not a live lease");
+      results[i].result = Error(Errc::gone, "receipt handle is not a live lease");
     } else {
-      results[i] = owner.error();
+      results[i].result = owner.error();
     }
   }
   for (auto& [owner, indices] : by_owner) {
@@ -317,7 +419,10 @@ Task<std::vector<Result<void>>> Broker::settle_batch(std::string topic, Incarnat
     part.reserve(indices.size());
     for (std::size_t i : indices) part.push_back(handles[i]);
     auto outcomes = co_await settle_at(owner, topic, incarnation, std::move(part), mode);
-    for (std::size_t k = 0; k < indices.size(); ++k) results[indices[k]] = std::move(outcomes[k]);
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      const bool elsewhere = says_not_owner(outcomes[k]);
+      results[indices[k]] = {std::move(outcomes[k]), elsewhere};
+    }
   }
   co_return results;
 }
@@ -334,6 +439,26 @@ Task<std::vector<Result<void>>> Broker::settle_at(std::string owner, std::string
   auto answer = co_await remote_->settle(std::move(owner), std::move(call));
   if (answer) co_return std::move(answer.value());
   co_return std::vector<Result<void>>(count, Result<void>(answer.error()));
+}
+
+// ---- moves -----------------------------------------------------------------------------------
+
+Task<Result<metastore::StartAnswer>> Broker::start_move(metastore::MoveWish wish) {
+  return metastore::start_move(env_, metastore_, std::move(wish));
+}
+
+Task<Result<metastore::AbortAnswer>> Broker::abort_move(metastore::AbortWish wish,
+                                                        std::string why) {
+  return metastore::abort_move(env_, metastore_, std::move(wish), std::move(why));
+}
+
+Task<api::ReportsByNode> Broker::move_reports(std::vector<std::string> nodes, Nanos deadline) {
+  return reports_.ask(std::move(nodes), deadline);
+}
+
+Task<void> Broker::stop() {
+  co_await reports_.stop();
+  co_await rounds_.stop();
 }
 
 void Broker::end_waits() {

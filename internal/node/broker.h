@@ -8,13 +8,17 @@
 #include <string>
 
 #include "internal/api/broker.h"
+#include "internal/cluster/rounds.h"
 #include "internal/dispatch/target.h"
 #include "internal/ingress/ingress.h"
 #include "internal/metastore/metastore.h"
+#include "internal/node/drain.h"
 #include "internal/node/local_broker.h"
+#include "internal/node/move_reports.h"
 #include "internal/node/partitions.h"
 #include "internal/node/remote_owners.h"
 #include "internal/node/wakes.h"
+#include "pkg/async/timeout.h"
 
 namespace narad::node {
 
@@ -28,12 +32,16 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
     LocalBroker& local;
     RemoteOwners* remote = nullptr;
     Wakes* wakes = nullptr;
+    Drain* drain = nullptr;                               // null: never refuses
     std::function<api::ClusterInfo()> cluster_info = {};  // empty: this node is all there is
+    peer::Caller* peers = nullptr;
+    std::function<wire::MoveReports()> own_moves = {};  // that this node works on; empty: none
   };
   Broker(Env& env, std::string node_id, Parts parts, std::function<api::Readiness()> readiness);
 
   // ---- api::Broker
   metastore::ViewPtr view() const override;
+  Task<void> catch_up() override;
   Task<Result<Topic>> create_topic(metastore::TopicSpec spec) override;
   Task<Result<Topic>> alter_topic(std::string name, metastore::TopicPatch patch) override;
   Task<Result<void>> delete_topic(std::string name) override;
@@ -50,11 +58,17 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   Task<std::vector<Result<void>>> settle_batch(std::string topic, Incarnation incarnation,
                                                std::vector<ReceiptHandle> handles,
                                                SettleMode mode) override;
+  Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish wish) override;
+  Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
+                                                  std::string why) override;
+  Task<api::ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) override;
   api::Readiness readiness() const override;
   api::ClusterInfo cluster_info() const override;
 
   // Answers every waiting consume with what there is, now and from now on: the node is stopping.
   void end_waits();
+  // After the last call. Idempotent.
+  Task<void> stop();
 
   // ---- dispatch::CommitTarget
   dispatch::Route route(const TopicPartition& partition, Incarnation incarnation) const override;
@@ -70,15 +84,35 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   // or no way to ask), owner_down (known dead).
   Result<std::string> owner_of(const metastore::TopicRow& row, PartitionId partition) const;
   bool is_alive(const std::string& node) const;
+  // unavailable if this node is to take no messages any more.
+  Result<Drain::Admitted> admit();
   // The live nodes other than this one with used partitions of the topic.
   std::vector<std::string> owners_elsewhere(const metastore::TopicRow& row) const;
 
+  // An answer, and whether it only says that whoever was asked is not the owner. The nodes see a
+  // new owner one after the other, so that is asked again for a while.
+  template <class T>
+  struct Routed {
+    Result<T> result;
+    bool elsewhere = false;
+  };
+  // Waits a little for the next attempt; false once it has taken too long.
+  Task<bool> ask_again(Deadline patience);
+  Deadline patience() const;
+
   Task<Result<Messages>> look(const api::ConsumeRequest& request);
   Task<Result<Messages>> look_pinned(const api::ConsumeRequest& request);
+  Task<Routed<Messages>> look_at_owner(const api::ConsumeRequest& request);
   Task<Messages> look_elsewhere(const api::ConsumeRequest& request);
   // What to do before waiting.
   enum class Next : std::uint8_t { wait, wait_briefly, look_again, give_up };
   Task<Next> prepare_to_wait(const api::ConsumeRequest& request);
+  using PartitionStats = std::vector<api::PartitionStat>;
+  Task<Routed<PartitionStats>> gather_stats(std::string topic, std::optional<PartitionId> only);
+  Task<Routed<std::optional<StoredRecord>>> replay_at_owner(api::ReplayRequest request);
+  // One outcome per handle.
+  Task<std::vector<Routed<void>>> settle_some(std::string topic, Incarnation incarnation,
+                                              std::vector<ReceiptHandle> handles, SettleMode mode);
   Task<std::vector<Result<void>>> settle_at(std::string owner, std::string topic,
                                             Incarnation incarnation,
                                             std::vector<ReceiptHandle> handles, SettleMode mode);
@@ -91,8 +125,11 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   LocalBroker& local_;
   RemoteOwners* remote_;
   Wakes* wakes_;
+  Drain* drain_;
   std::function<api::ClusterInfo()> cluster_info_;
   std::function<api::Readiness()> readiness_;
+  MoveReportDesk reports_;
+  cluster::Rounds rounds_;  // of catch_up()
   bool waits_ended_ = false;
   std::uint32_t rotation_ = 0;  // of the owners that an unpinned consume asks
 };

@@ -86,6 +86,10 @@ cluster::MembershipOptions membership_options(const Config& config) {
   options.liveness.stamp_every = timing.dead_after / 3;
   options.liveness.absent_after = timing.dead_after / 2;
   options.controller.look = timing.dead_after / 30;
+  options.controller.balancer.every = timing.dead_after / 3;
+  options.controller.balancer.retry = timing.dead_after / 30;
+  options.controller.balancer.hold_aborted = timing.dead_after * 10;
+  options.controller.balancer.targets.dead_target_abort_after = timing.dead_after * 4;
   options.formation.every = timing.join_retry;
   options.formation.probe_deadline = timing.join_retry * 3 / 4;
   return options;
@@ -107,13 +111,14 @@ ClusterPlane::ClusterPlane(Env& env, const Config& config, DataDir& data)
 
 ClusterPlane::~ClusterPlane() = default;
 
-void ClusterPlane::attach(metastore::Metastore& metastore) {
+void ClusterPlane::attach(metastore::Metastore& metastore,
+                          std::function<wire::DrainStatus()> drain) {
   metastore_ = &metastore;
   consensus_ = std::make_unique<cluster::RaftConsensus>(metastore);
   // It asks this object who this node is, so it cannot be made before the metastore is there.
-  membership_.reset(new cluster::Membership(
-      env_, *this, *consensus_, peers_, rules(config_, data_.identity().node_id), configured_,
-      [] { return wire::DrainStatus{}; }, options_));
+  membership_.reset(new cluster::Membership(env_, *this, *consensus_, peers_,
+                                            rules(config_, data_.identity().node_id), configured_,
+                                            std::move(drain), options_));
 }
 
 Result<void> ClusterPlane::listen(LocalBroker& local, Wakes& wakes, MoveDesk moves) {

@@ -10,6 +10,7 @@
 //   plane.form(...)  ->  plane.start()
 //   ...
 //   plane.hand_over(); ...; plane.stop();
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,8 +50,9 @@ class ClusterPlane final : public raftnode::Transport,
   ClusterPlane(Env& env, const Config& config, DataDir& data);
   ~ClusterPlane() override;  // REQUIRES: stop() has returned, or the node was killed
 
-  // `metastore` outlives the use of this, up to stop().
-  void attach(metastore::Metastore& metastore);
+  // `metastore` outlives the use of this, up to stop(). `drain`: what heartbeats say of this node's
+  // drain.
+  void attach(metastore::Metastore& metastore, std::function<wire::DrainStatus()> drain);
   RemoteOwners& owners() { return owners_; }
 
   // Adds every route and listens. Errors: as of Net::listen, with what to do.

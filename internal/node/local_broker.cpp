@@ -170,8 +170,13 @@ Task<Result<std::optional<StoredRecord>>> LocalBroker::replay(TopicPartition id,
   if (!topic->assignments[id.partition.value()].used) co_return nothing;
   NARAD_CO_TRY(Pin pin, co_await partitions_.open(id, incarnation, OpenFor::read));
   if (offset >= pin->log->hwm()) co_return nothing;
-  NARAD_CO_TRY(auto batch, co_await pin->log->read(offset, 1, 0));
-  for (auto& record : batch.records) {
+  auto batch = co_await pin->log->read(offset, 1, 0);
+  if (!batch) {
+    // Closed under our hands because it moved?
+    auto may = may_settle(id, incarnation);
+    co_return !may && may.error().code() == Errc::not_owner ? may.error() : batch.error();
+  }
+  for (auto& record : batch.value().records) {
     if (record.offset == offset) co_return std::optional<StoredRecord>(std::move(record));
   }
   co_return Error(Errc::gone, cat("the record at offset ", offset, " is unreadable"));

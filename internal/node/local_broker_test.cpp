@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/base/text.h"
 #include "pkg/sim/solo.h"
 
 namespace narad::node {
@@ -107,6 +108,31 @@ Task<void> check(Env& env) {
   expect_not_owner(read);
   co_await w.partitions->close_all();
   co_await w.store->close();
+}
+
+// Names come and go; what is noted of one in use must stay.
+Task<void> meet_many_topics(Env& env) {
+  World w;
+  co_await open(env, w);
+  const auto held = w.partitions->topic_waiters("held");
+  w.partitions->topic_waiters("watched")->set_watched(true);
+  auto committed = co_await w.broker->commit({"orders", w.here}, batch(w, w.here));
+  EXPECT_TRUE(committed);
+  const auto* orders = w.partitions->topic_waiters("orders").get();
+  for (std::size_t n = 0; n < 5 * Partitions::kTopicsKept; ++n) {
+    (void)w.partitions->topic_waiters(cat("gone-", n));
+  }
+  EXPECT_LE(w.partitions->topics_kept(), 2 * Partitions::kTopicsKept);
+  EXPECT_EQ(w.partitions->topic_waiters("held"), held);
+  EXPECT_TRUE(w.partitions->topic_waiters("watched")->wanted());
+  EXPECT_EQ(w.partitions->topic_waiters("orders").get(), orders) << "an open partition wakes them";
+  co_await w.partitions->close_all();
+  co_await w.store->close();
+}
+
+TEST(Partitions, TopicsNoLongerInUse_AreForgotten) {
+  sim::Solo solo;
+  solo.run([](Env& env) { return meet_many_topics(env); });
 }
 
 TEST(LocalBroker, Trap52_AckOfAPartitionThatLivesElsewhere_IsRefusedNotLost) {

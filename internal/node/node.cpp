@@ -7,6 +7,7 @@
 #include "internal/dispatch/source.h"
 #include "internal/node/broker.h"
 #include "internal/node/cluster_plane.h"
+#include "internal/node/drain.h"
 #include "internal/node/move_metrics.h"
 #include "internal/node/move_parts.h"
 #include "internal/node/node_metrics.h"
@@ -89,6 +90,7 @@ struct Node::Impl {
   std::unique_ptr<ingress::Ingress> ingress;
   std::unique_ptr<LocalBroker> local;
   std::unique_ptr<Wakes> wakes;
+  std::unique_ptr<Drain> drain;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<dispatch::CommitTarget> wrapped_target;
   std::unique_ptr<Source> source;
@@ -299,7 +301,7 @@ Task<Result<void>> Node::Impl::open_metastore() {
   NARAD_CO_TRY(metastore,
                co_await metastore::Metastore::open(env, data->metastore_path(), std::move(how)));
   if (plane) {
-    plane->attach(*metastore);
+    plane->attach(*metastore, [this] { return drain ? drain->status() : wire::DrainStatus{}; });
     co_return ok();
   }
   const raftnode::Status group = metastore->raft_status();
@@ -394,10 +396,18 @@ Task<Result<void>> Node::Impl::open_parts() {
     wakes = std::make_unique<Wakes>(env, plane->owners(), *partitions);
     NARAD_CO_TRY(plane->listen(*local, *wakes, moves->desk()));
   }
-  Broker::Parts parts{*metastore, *ingress, *partitions, *local, nullptr, wakes.get()};
+  auto backlog = [this]() -> std::optional<std::uint64_t> {
+    if (!ingress->is_open()) return std::nullopt;
+    return ingress->durable_end().minus(ingress->checkpoint());
+  };
+  drain = std::make_unique<Drain>(env, node_id, *metastore, data->root(), std::move(backlog));
+  co_await drain->start();
+  Broker::Parts parts{*metastore, *ingress, *partitions, *local, nullptr, wakes.get(), drain.get()};
   if (plane) {
     parts.remote = &plane->owners();
     parts.cluster_info = [this] { return plane->cluster_info(); };
+    parts.peers = &plane->caller();
+    parts.own_moves = [this] { return wire::MoveReports{moves->reports()}; };
   }
   broker = std::make_unique<Broker>(env, node_id, std::move(parts), [this] { return readiness(); });
   start_dispatching();
@@ -689,7 +699,9 @@ Task<void> Node::Impl::close_parts() {
   if (security) co_await security->stop();
   if (moves) co_await moves->stop_working();
   if (dispatcher) co_await dispatcher->stop();
+  if (broker) co_await broker->stop();
   if (wakes) co_await wakes->stop();
+  if (drain) co_await drain->stop();
   if (plane) co_await plane->stop(kPeerGrace);
   if (moves) co_await moves->stop();
   if (ingress) {
@@ -707,6 +719,7 @@ Task<void> Node::Impl::close_parts() {
   source.reset();
   wrapped_target.reset();
   broker.reset();
+  drain.reset();
   wakes.reset();
   local.reset();
   ingress.reset();

@@ -42,14 +42,25 @@ Partitions::Partitions(Env& env, PartitionsOptions options, const DataDir& data,
 Partitions::~Partitions() = default;
 
 std::shared_ptr<Partitions::TopicSlot> Partitions::topic_slot(const std::string& topic) {
-  auto& slot = topics_[topic];
-  if (!slot) {
-    auto tell = [listener = wake_listener_, topic](std::uint64_t records) {
-      if (*listener) (*listener)(topic, records);
-    };
-    slot = std::make_shared<TopicSlot>(env_, std::move(tell));
-  }
+  if (const auto at = topics_.find(topic); at != topics_.end()) return at->second;
+  forget_topics();
+  auto tell = [listener = wake_listener_, topic](std::uint64_t records) {
+    if (*listener) (*listener)(topic, records);
+  };
+  auto slot = std::make_shared<TopicSlot>(env_, std::move(tell));
+  topics_.emplace(topic, slot);
   return slot;
+}
+
+// Whoever works on a topic or waits for its messages holds a share of its slot, or is noted in it:
+// of the others nothing is lost. Keeps their number within twice of what was in use.
+void Partitions::forget_topics() {
+  if (topics_.size() < forget_at_) return;
+  std::erase_if(topics_, [](const auto& item) {
+    const std::shared_ptr<TopicSlot>& slot = item.second;
+    return slot.use_count() == 1 && slot->waiters.use_count() == 1 && !slot->waiters->wanted();
+  });
+  forget_at_ = std::max(kTopicsKept, topics_.size() * 2);
 }
 
 std::shared_ptr<delivery::Waiters> Partitions::topic_waiters(const std::string& topic) {

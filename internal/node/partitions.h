@@ -83,6 +83,9 @@ class Partitions {
 
   // The waiters of all partitions of a topic.
   std::shared_ptr<delivery::Waiters> topic_waiters(const std::string& topic);
+  // Topics of which something is kept in memory: all that are in use, and some that were.
+  static constexpr std::size_t kTopicsKept = 1024;
+  std::size_t topics_kept() const { return topics_.size(); }
 
   // Wakes everybody on this node who waits for messages of any topic, or of that one.
   void wake_all();
@@ -146,6 +149,7 @@ class Partitions {
   bool still_here(const OpenPartition& partition) const;
   bool has_moved(const OpenPartition& partition) const;
   std::shared_ptr<TopicSlot> topic_slot(const std::string& topic);
+  void forget_topics();
   // The row of the partition, or the error of open().
   Result<Assignment> check(const TopicPartition& id, Incarnation incarnation) const;
   Task<Result<void>> mark_used(TopicPartition id, Assignment row);
@@ -165,6 +169,7 @@ class Partitions {
   std::shared_ptr<CacheBudget> cache_;
   std::map<TopicPartition, std::shared_ptr<OpenPartition>> open_;
   std::map<std::string, std::shared_ptr<TopicSlot>> topics_;
+  std::size_t forget_at_ = kTopicsKept;
   // Shared with the waiters, which may outlive this.
   std::shared_ptr<WakeListener> wake_listener_ = std::make_shared<WakeListener>();
   std::uint64_t openings_ = 0;

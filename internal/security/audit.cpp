@@ -6,9 +6,10 @@
 namespace narad::security {
 namespace {
 
-std::string_view outcome_of(int status) {
-  if (status < 300) return "done";
-  return status < 500 ? "refused" : "failed";
+std::string_view outcome_of(const AuditEvent& e) {
+  if (e.unknown) return "unknown";
+  if (e.status < 300) return "done";
+  return e.status < 500 ? "refused" : "failed";
 }
 
 // At the end as it is now: whoever rotates may also have cut the file.
@@ -24,7 +25,7 @@ std::string audit_line(const AuditEvent& e) {
   json::Writer w;
   w.begin_object().member("time", format_rfc3339(e.time)).member("user", e.user);
   w.member("remote", e.remote).member("action", e.action).member("target", e.target);
-  w.member("outcome", outcome_of(e.status)).member("status", e.status);
+  w.member("outcome", outcome_of(e)).member("status", e.status);
   if (!e.error.empty()) w.member("error", e.error);
   w.end_object();
   return w.take();

@@ -18,16 +18,18 @@ namespace narad::security {
 
 struct AuditEvent {
   UnixMillis time{0};
-  std::string user;    // empty: security is off
-  std::string remote;  // host:port
-  std::string action;  // "create_topic"
-  std::string target;  // of what; empty: the request did not get as far as a name
-  int status = 0;      // HTTP
-  std::string error;   // what the client was told; empty if done
+  std::string user;      // empty: security is off
+  std::string remote;    // host:port
+  std::string action;    // "create_topic"
+  std::string target;    // of what; empty: the request did not get as far as a name
+  int status = 0;        // HTTP
+  std::string error;     // what the client was told; empty if done
+  bool unknown = false;  // nobody could tell the client whether it happened
 };
 
 // {"time":…,"user":…,"remote":…,"action":…,"target":…,"outcome":…,"status":…[,"error":…]}, without
-// a newline. `outcome` is done (2xx), refused (4xx) or failed (5xx: it may have happened). Pure.
+// a newline. `outcome` is done (2xx), refused (4xx), failed (5xx: it may have happened) or
+// unknown (5xx: the client was told that it may have happened). Pure.
 std::string audit_line(const AuditEvent& event);
 
 class Audit {

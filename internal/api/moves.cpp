@@ -1,0 +1,112 @@
+// Moves of partitions: look at them, start one, abort one (http-api 1.13, 7; move-requirements
+// ABT).
+#include "internal/api/gate.h"
+#include "internal/api/move_json.h"
+#include "internal/api/query_fields.h"
+#include "internal/api/routes.h"
+#include "internal/api/status.h"
+#include "pkg/base/text.h"
+
+namespace narad::api {
+namespace {
+
+// A destination that is slower is named as one that did not answer.
+constexpr Nanos kReportDeadline = std::chrono::milliseconds(1500);
+
+// What became of an order is known, unless it says otherwise.
+http::Response fail_order(Context& context, const Call& call, std::string_view op,
+                          const Error& error) {
+  if (error.code() != Errc::unknown_outcome) return fail_write(context, op, error);
+  call.outcome_unknown = true;
+  return fail(context.env.log, op, error);
+}
+
+// 409, with where the partition is and where it goes (ABT-7).
+http::Response refuse_order(const metastore::OrderRefusal& why, const Assignment& now) {
+  Refusal refusal;
+  refusal.text = why.detail;
+  refusal.code = why.rule;
+  refusal.reasons.push_back({why.rule, why.detail});
+  refusal.more = {{"owner", now.owner_node}, {"target", now.target_node}};
+  return refuse(refusal);
+}
+
+std::string aborted_by(const security::Caller& caller) {
+  const std::string_view name = security::name_of(caller);
+  return cat(metastore::kAbortedBy, name.empty() ? std::string_view("an operator") : name);
+}
+
+}  // namespace
+
+Task<http::Response> list_moves(Context& context, http::Request request) {
+  auto query = parse_moves_query(http::Query(request.query()));
+  if (!query) co_return fail(context.env.log, "list moves", query.error());
+  const metastore::ViewPtr view = context.broker.view();
+  MovesShown shown;
+  shown.topic = query.value().topic;
+  shown.node = query.value().node;
+  if (query.value().history) shown.history = query.value().limit;
+  ReportsByNode reports;
+  if (query.value().detail) {
+    const auto nodes = destinations(*view, shown);
+    std::vector<std::string> asked(nodes.begin(), nodes.end());
+    reports = co_await context.broker.move_reports(std::move(asked), kReportDeadline);
+    shown.reports = &reports;
+  }
+  co_return http::json_response(200, moves_body(*view, shown));
+}
+
+Task<http::Response> get_move(Context& context, http::Request request) {
+  const auto id = parse_number<std::uint64_t>(request.match.param("id"));
+  if (!id) co_return http::error_response(400, "a move has a number as its id");
+  const metastore::ViewPtr view = context.broker.view();
+  const RaftIndex move_id(*id);
+  ReportsByNode reports;
+  if (std::string node = destination_of(*view, move_id); !node.empty()) {
+    std::vector<std::string> asked{std::move(node)};
+    reports = co_await context.broker.move_reports(std::move(asked), kReportDeadline);
+  }
+  const auto body = move_body(*view, move_id, reports);
+  if (body) co_return http::json_response(200, *body);
+  co_return http::error_response(
+      404, cat("no move ", move_id, " is known: the last ", metastore::kMovesKept, " are kept"));
+}
+
+Task<http::Response> start_move(Context& context, http::Request request) {
+  const Call& call = call_of(request);
+  auto wish = parse_move_wish(std::move(request.body));
+  if (!wish) co_return fail(context.env.log, "start move", wish.error());
+  const TopicPartition partition = wish.value().partition;
+  call.target = cat(to_string(partition), " to ", wish.value().to);
+  auto answer = co_await context.broker.start_move(std::move(wish.value()));
+  if (!answer) co_return fail_order(context, call, "start move", answer.error());
+  using metastore::StartOutcome;
+  const metastore::StartAnswer& a = answer.value();
+  if (a.outcome == StartOutcome::refused) co_return refuse_order(a.refusal, a.now);
+  const bool changed = a.outcome == StartOutcome::started || a.outcome == StartOutcome::given;
+  co_return http::json_response(changed ? 202 : 200, start_body(partition, a));
+}
+
+Task<http::Response> abort_move(Context& context, http::Request request) {
+  const Call& call = call_of(request);
+  metastore::AbortWish wish;
+  wish.partition.topic = std::string(request.match.param("topic"));
+  call.target = cat(wish.partition.topic, '/', request.match.param("partition"));
+  const auto index = parse_number<std::uint32_t>(request.match.param("partition"));
+  if (!index) co_return http::error_response(400, "invalid partition");
+  wish.partition.partition = PartitionId(*index);
+  auto target = http::Query(request.query()).get("target");
+  if (!target) co_return fail(context.env.log, "abort move", target.error());
+  if (target.value() && !target.value()->empty()) wish.target = std::move(*target.value());
+  const TopicPartition partition = wish.partition;
+  auto answer = co_await context.broker.abort_move(std::move(wish), aborted_by(call.caller));
+  if (!answer) co_return fail_order(context, call, "abort move", answer.error());
+  const metastore::AbortAnswer& a = answer.value();
+  if (!a.read.target_node.empty()) {
+    call.target = cat(to_string(partition), " to ", a.read.target_node);
+  }
+  if (!a.aborted) co_return refuse_order(a.refusal, a.now);
+  co_return http::json_response(202, abort_body(partition, a));
+}
+
+}  // namespace narad::api
