@@ -37,35 +37,21 @@ std::string members_table(json::Value list) {
   return out;
 }
 
-std::string moves_table(json::Value list) {
-  if (list.size() == 0) return "no moves\n";
-  std::string out = cat(left("PARTITION", 40), ' ', left("FROM", 20), ' ', left("TO", 20), "\n");
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    json::Value m = list.element(i);
-    out += cat(left(cat(cell(m, "topic"), '/', cell(m, "partition")), 40), ' ',
-               left(cell(m, "from"), 20), ' ', left(cell(m, "to"), 20), "\n");
-  }
-  return out;
-}
-
-Task<Result<int>> show_list(Session& s, std::string_view what,
-                            std::string (*table)(json::Value list)) {
-  NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, cat("/v1/cluster/", what)));
+Task<Result<int>> members(Session& s) {
+  NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, "/v1/cluster/members"));
   if (!wants_text(s)) {
     print_json(s.terminal, answer.body);
     co_return 0;
   }
   NARAD_CO_TRY(auto document, json::Document::parse(std::move(answer.body), json::kBodyDepthMax));
-  auto list = document.root().is(json::Kind::object) ? document.root().find(what) : std::nullopt;
+  auto list =
+      document.root().is(json::Kind::object) ? document.root().find("members") : std::nullopt;
   if (!list || !list->is(json::Kind::array)) {
-    co_return Error(Errc::data_loss, cat("the server's answer has no list of ", what));
+    co_return Error(Errc::data_loss, "the server's answer has no list of members");
   }
-  print_out(s.terminal, table(*list));
+  print_out(s.terminal, members_table(*list));
   co_return 0;
 }
-
-Task<Result<int>> members(Session& s) { return show_list(s, "members", members_table); }
-Task<Result<int>> moves(Session& s) { return show_list(s, "moves", moves_table); }
 
 Task<Result<int>> decommission(Session& s) {
   Method method = s.args.flag("cancel") ? Method::delete_ : Method::post;
@@ -77,7 +63,6 @@ Task<Result<int>> decommission(Session& s) {
 }  // namespace
 
 int cluster_members(const Arguments& a, Terminal& t) { return run_session(a, t, members); }
-int cluster_moves(const Arguments& a, Terminal& t) { return run_session(a, t, moves); }
 int cluster_decommission(const Arguments& a, Terminal& t) {
   return run_session(a, t, decommission);
 }

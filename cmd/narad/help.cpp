@@ -65,15 +65,23 @@ std::string usage_line(const CommandPath& path) {
   return line;
 }
 
-// Calls `visit` for every command that can be run, in the order of the table.
+// Calls `visit` for the command or group and all below it, in the order of the table.
 template <class F>
-void for_each_command(const CommandPath& path, const F& visit) {
-  if (path.leaf().run != nullptr) visit(path);
+void for_each_path(const CommandPath& path, const F& visit) {
+  visit(path);
   for (const CommandSpec& child : path.leaf().children) {
     CommandPath next = path;
     next.steps.push_back(&child);
-    for_each_command(next, visit);
+    for_each_path(next, visit);
   }
+}
+
+// The same for every command that can be run.
+template <class F>
+void for_each_command(const CommandPath& path, const F& visit) {
+  for_each_path(path, [&](const CommandPath& p) {
+    if (p.leaf().run != nullptr) visit(p);
+  });
 }
 
 // The settings of `narad serve`, from the table that reads them.
@@ -140,17 +148,11 @@ std::string joined(const std::vector<std::string>& words) {
 // One line per command: "  'topic add') words='--partitions ...' ;;".
 std::string shell_cases() {
   std::string out;
-  auto add = [&](const CommandPath& path) {
+  for_each_path(root_path(), [&](const CommandPath& path) {
     std::string text = path.text();
     std::string key = text == "narad" ? "" : text.substr(6);
     out += cat("    '", key, "') words='", joined(completions_of(path.leaf())), "' ;;\n");
-  };
-  add(root_path());
-  for (const CommandSpec& top : root_command().children) {
-    CommandPath path = {{&root_command(), &top}};
-    add(path);
-    for (const CommandSpec& child : top.children) add({{&root_command(), &top, &child}});
-  }
+  });
   return out;
 }
 
@@ -184,24 +186,23 @@ std::string fish_completion() {
   std::string out =
       "# fish completion for narad: put it into ~/.config/fish/completions/narad.fish\n";
   out += "complete -c narad -f\n";
-  for (const CommandSpec& top : root_command().children) {
-    out += cat("complete -c narad -n __fish_use_subcommand -a ", top.name, " -d '", top.summary,
-               "'\n");
-    std::string inside = cat("__fish_seen_subcommand_from ", top.name);
-    auto add_flags = [&](const CommandSpec& command, std::string_view condition) {
-      for (const std::string& word : completions_of(command)) {
-        if (word.starts_with("--")) {
-          out += cat("complete -c narad -n '", condition, "' -l ", word.substr(2), "\n");
-        }
-      }
-    };
-    add_flags(top, inside);
-    for (const CommandSpec& child : top.children) {
-      out +=
-          cat("complete -c narad -n '", inside, "' -a ", child.name, " -d '", child.summary, "'\n");
-      add_flags(child, cat(inside, "; and __fish_seen_subcommand_from ", child.name));
+  for_each_path(root_path(), [&](const CommandPath& path) {
+    if (path.steps.size() == 1) return;
+    const CommandSpec& command = path.leaf();
+    std::string before;  // the words that were typed already
+    for (std::size_t i = 1; i + 1 < path.steps.size(); ++i) {
+      before += cat(i == 1 ? "" : "; and ", "__fish_seen_subcommand_from ", path.steps[i]->name);
     }
-  }
+    out += before.empty() ? cat("complete -c narad -n __fish_use_subcommand -a ", command.name)
+                          : cat("complete -c narad -n '", before, "' -a ", command.name);
+    out += cat(" -d '", command.summary, "'\n");
+    const std::string inside =
+        cat(before, before.empty() ? "" : "; and ", "__fish_seen_subcommand_from ", command.name);
+    for (const std::string& word : completions_of(command)) {
+      if (!word.starts_with("--")) continue;
+      out += cat("complete -c narad -n '", inside, "' -l ", word.substr(2), "\n");
+    }
+  });
   return out;
 }
 

@@ -63,6 +63,25 @@ TEST(Parser, TopicNamedLikeACommand_IsAnOperand) {
   EXPECT_THAT(info.arguments->operands(), ElementsAre("info"));
 }
 
+TEST(Parser, AGroupThatIsACommand_HasBoth) {
+  Parsed list = parse_line("cluster moves --watch --topic orders");
+  ASSERT_TRUE(list.arguments) << list.err;
+  EXPECT_EQ(list.arguments->path().text(), "narad cluster moves");
+  EXPECT_TRUE(list.arguments->flag("watch"));
+  EXPECT_EQ(list.arguments->integer("limit"), 20);
+  Parsed abort = parse_line("cluster moves abort orders 3 --target n4");
+  ASSERT_TRUE(abort.arguments) << abort.err;
+  EXPECT_EQ(abort.arguments->path().text(), "narad cluster moves abort");
+  EXPECT_THAT(abort.arguments->operands(), ElementsAre("orders", "3"));
+  EXPECT_EQ(abort.arguments->text("target"), "n4");
+  Parsed start = parse_line("cluster moves start orders 3 --to n4 --disk d2");
+  ASSERT_TRUE(start.arguments) << start.err;
+  EXPECT_EQ(start.arguments->text("disk"), "d2");
+  EXPECT_EQ(parse_line("cluster moves start orders").status, 2);
+  EXPECT_EQ(parse_line("cluster moves orders").status, 2);
+  EXPECT_EQ(parse_line("cluster moves --history --limit 1001").status, 2);
+}
+
 TEST(Parser, EmptyValue_IsTheSameAsNone) {
   Parsed p = parse_line("pub --key= orders hello");
   ASSERT_TRUE(p.arguments) << p.err;
@@ -272,6 +291,8 @@ TEST(Completion, EveryShell_KnowsCommandsAndFlags) {
     std::string script = completion_script(shell);
     EXPECT_THAT(script, HasSubstr("decommission")) << shell;
     EXPECT_THAT(script, HasSubstr("max-in-flight")) << shell;
+    EXPECT_THAT(script, HasSubstr("abort")) << shell << ": a command of a group of a group";
+    EXPECT_THAT(script, HasSubstr("target")) << shell;
   }
   EXPECT_EQ(completion_script("csh"), "");
 }

@@ -15,6 +15,7 @@ constexpr std::int64_t kRateMax = 1'000'000'000;
 constexpr std::int64_t kNone = -1;
 constexpr std::int64_t kPartitionMax = INT32_MAX;
 constexpr std::int64_t kSizeMax = 1 << 30;
+constexpr std::int64_t kMovesMax = 1000;  // of one answer
 
 CommandSpec topic_group() {
   FlagSpec retention = {"retention", 0,
@@ -255,6 +256,68 @@ CommandSpec ctx_group() {
   return group;
 }
 
+CommandSpec moves_group(const FlagSpec& output) {
+  CommandSpec group = {
+      .name = "moves",
+      .summary = "Show partitions on their way to another node",
+      .details =
+          "One line per move: what its destination has copied and how fast, how long it will take "
+          "yet (stalled: no byte has arrived for 30 s), how long the freeze of the partition was, "
+          "and what holds the move up. --watch draws them anew every second on a terminal, and "
+          "prints a line per change elsewhere (with -o json, the list whenever it changed); "
+          "interrupting it stops nothing but the watching, and answers 130.",
+      .flags = {{"watch", 'w', boolean, "false", "", "go on showing them"},
+                {"detail", 0, boolean, "false", "", "everything the destinations say"},
+                {"history", 0, boolean, "false", "", "those that have ended, the newest first"},
+                {"limit", 0, integer, "20", "N", "so many of --history", 1, kMovesMax},
+                {"node", 0, text, "", "NODE", "only from or to this node"},
+                {"topic", 0, text, "", "TOPIC", "only of this topic"},
+                output},
+      .connects = true,
+      .manners = Manners::operators,
+      .run = cluster_moves};
+  group.children = {
+      {.name = "show",
+       .operands = "ID",
+       .operands_min = 1,
+       .operands_max = 1,
+       .summary = "Show one move, under way or ended, with all that is known of it",
+       .flags = {output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_moves_show},
+      {.name = "start",
+       .operands = "TOPIC PARTITION",
+       .operands_min = 2,
+       .operands_max = 2,
+       .summary = "Move a partition to a node",
+       .details =
+           "Answers as soon as the move is ordered, and 0 if the partition is there, or on its "
+           "way there, already. Replaces a move to another place. Until it is over the "
+           "partition stays where it is.",
+       .flags = {{"to", 0, text, "", "NODE", "where it is to move (needed)"},
+                 {"disk", 0, text, "", "DISK", "to this disk of the node (else its emptiest)"},
+                 output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_moves_start},
+      {.name = "abort",
+       .operands = "TOPIC PARTITION",
+       .operands_min = 2,
+       .operands_max = 2,
+       .summary = "Give up on the move of a partition",
+       .details =
+           "Safe at any time: the partition stays on its owner. 0: it was aborted; 1: it was "
+           "not, and the answer says where the partition is and goes; 3: that could not be "
+           "found out.",
+       .flags = {{"target", 0, text, "", "NODE", "only if it moves to this node"}, output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_moves_abort},
+  };
+  return group;
+}
+
 CommandSpec cluster_group() {
   FlagSpec output = {"output", 'o',         choice,
                      "",       "text|json", "how to print (json when not on a terminal)"};
@@ -268,12 +331,7 @@ CommandSpec cluster_group() {
        .connects = true,
        .manners = Manners::operators,
        .run = cluster_members},
-      {.name = "moves",
-       .summary = "Show partitions on their way to another node",
-       .flags = {output},
-       .connects = true,
-       .manners = Manners::operators,
-       .run = cluster_moves},
+      moves_group(output),
       {.name = "decommission",
        .operands = "NODE",
        .operands_min = 1,

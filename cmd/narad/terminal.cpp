@@ -1,5 +1,6 @@
 #include "cmd/narad/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,6 +32,15 @@ void Terminal::out(std::string_view text) {
   if (!write_whole(STDOUT_FILENO, text)) out_failed_ = true;
 }
 void Terminal::err(std::string_view text) { write_whole(STDERR_FILENO, text); }
+
+ScreenSize Terminal::out_size() const {
+  ScreenSize size;
+  winsize window{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0) return size;
+  if (window.ws_row > 0) size.rows = window.ws_row;
+  if (window.ws_col > 0) size.columns = window.ws_col;
+  return size;
+}
 
 std::string Terminal::bold(std::string_view text) const {
   return styled_ ? cat("\x1b[1m", text, "\x1b[0m") : std::string(text);

@@ -7,6 +7,10 @@
 
 namespace narad::cli {
 
+struct ScreenSize {
+  std::size_t rows = 24, columns = 80;
+};
+
 class Terminal {
  public:
   Terminal();
@@ -17,6 +21,8 @@ class Terminal {
 
   bool out_is_terminal() const { return out_is_terminal_; }
   bool err_is_terminal() const { return err_is_terminal_; }
+  // Of the terminal behind standard output now; 24 lines of 80 where it does not say.
+  ScreenSize out_size() const;
   // Styles only where a person looks and NO_COLOR is empty.
   std::string bold(std::string_view text) const;
   std::string faint(std::string_view text) const;

@@ -283,6 +283,45 @@ TEST_F(Cli, ClusterMembers_IsJsonWithoutATerminal) {
   EXPECT_EQ(narad({"cluster", "members", "-o", "yaml"}).exit.code, 2);
 }
 
+TEST_F(Cli, ABT_1_OrdersAboutMoves_AnswerByTheirManners) {
+  good({"topic", "add", "orders"});
+  const json::value members = json::parse(good({"cluster", "members"}));
+  const std::string node(members.at("members").at(0).at("id").as_string());
+  EXPECT_EQ(good({"cluster", "moves"}), "{\n  \"moves\": []\n}\n");
+  EXPECT_EQ(good({"cluster", "moves", "-o", "text"}), "no moves\n");
+  EXPECT_EQ(good({"cluster", "moves", "--history", "-o", "text"}), "no moves have ended\n");
+  EXPECT_EQ(good({"cluster", "moves", "start", "orders", "0", "--to", node, "-o", "text"}),
+            cat("orders/0 is on ", node, " already\n"));
+  const auto refused = [&](int code, std::vector<std::string> words, std::string text) {
+    words.insert(words.begin(), {"cluster", "moves"});
+    const Ran ran = narad(std::move(words));
+    EXPECT_EQ(ran.exit.code, code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(text));
+    EXPECT_EQ(ran.out, "");
+  };
+  refused(1, {"abort", "orders", "0"},
+          "http 409: no move of orders/0 is under way: its owner is " + node);
+  refused(1, {"abort", "nope", "0"}, "topic not found; see narad cluster moves --topic nope");
+  refused(1, {"start", "orders", "0", "--to", "n9"}, "no member is called n9");
+  refused(1, {"show", "9999"}, "http 404: no move 9999 is known");
+  refused(2, {"start", "orders", "0"}, "--to NODE is needed");
+  refused(2, {"start", "orders", "x", "--to", node}, "a partition has a number");
+  refused(2, {"show", "x"}, "a move has a number");
+  refused(2, {"abort", "orders"}, "PARTITION");
+  refused(2, {"--watch", "--history"}, "do not go together");
+}
+
+TEST_F(Cli, WatchingMoves_EndsWith130AndSaysHowToLookAgain) {
+  ChildOptions how = options();
+  Child watch(command({"cluster", "moves", "--watch"}), how);
+  ASSERT_TRUE(watch.line_with("no moves", std::chrono::seconds(20))) << watch.err();
+  watch.signal(SIGINT);
+  const auto exit = watch.wait(std::chrono::seconds(10));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 130);
+  EXPECT_THAT(watch.err(), HasSubstr("narad cluster moves --watch"));
+}
+
 TEST_F(Cli, FsckOfAStoppedNode_IsCleanAndOfADamagedOneIsNot) {
   good({"topic", "add", "t"});
   good({"pub", "t", "x", "--count", "20"});
@@ -353,6 +392,10 @@ TEST(CliAlone, CommandsWithoutABroker_AnswerByTheirManners) {
       {1, {"server", "report"}},
       {3, {"cluster", "members"}},
       {3, {"cluster", "moves"}},
+      {3, {"cluster", "moves", "--watch"}},
+      {3, {"cluster", "moves", "show", "7"}},
+      {3, {"cluster", "moves", "start", "t", "0", "--to", "n1"}},
+      {3, {"cluster", "moves", "abort", "t", "0"}},
       {3, {"cluster", "decommission", "n1"}},
   };
   for (const auto& [code, words] : cases) {

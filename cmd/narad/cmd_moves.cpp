@@ -1,0 +1,283 @@
+// `narad cluster moves`: what moves, what has moved, and orders about it.
+#include "cmd/narad/commands.h"
+#include "cmd/narad/moves_view.h"
+#include "cmd/narad/session.h"
+#include "pkg/async/timeout.h"
+#include "pkg/base/text.h"
+#include "pkg/http/query.h"
+#include "pkg/json/text.h"
+#include "pkg/json/writer.h"
+
+namespace narad::cli {
+namespace {
+
+using http::Method;
+using std::chrono::seconds;
+
+constexpr Nanos kWatchEvery = seconds(1);
+constexpr Nanos kWatchPauseMax = seconds(10);
+constexpr std::size_t kRecentKept = 20;
+constexpr int kUsage = 2;
+constexpr int kInterrupted = 130;
+
+bool wants_text(const Session& s) {
+  const std::string output = s.args.text("output");
+  return output.empty() ? s.terminal.out_is_terminal() : output == "text";
+}
+
+int usage(const Session& s, std::string_view text) {
+  complain(s.terminal, cat(text, "; see narad help ", s.args.path().text().substr(6)));
+  return kUsage;
+}
+
+// A refusal by the state of things, with the command that shows it.
+Error with_next(Error error, std::string_view command) {
+  if (error.code() != Errc::conflict && error.code() != Errc::not_found) return error;
+  return {error.code(), cat(error.text(), "; see ", command)};
+}
+
+// ---- what moves, what has moved
+
+std::string list_target(const Session& s, bool detail, bool history) {
+  std::string query;
+  const auto add = [&](std::string_view name, std::string_view value) {
+    query += cat(query.empty() ? '?' : '&', name, '=', http::encode_component(value));
+  };
+  if (detail) add("detail", "1");
+  if (history) {
+    add("history", "1");
+    add("limit", cat(s.args.integer("limit")));
+  }
+  if (const std::string topic = s.args.text("topic"); !topic.empty()) add("topic", topic);
+  if (const std::string node = s.args.text("node"); !node.empty()) add("node", node);
+  return cat("/v1/cluster/moves", query);
+}
+
+Task<Result<int>> list(Session& s) {
+  const bool history = s.args.flag("history");
+  const bool text = wants_text(s);
+  // A table without phases and bytes would say little: the destinations are asked for it.
+  const bool detail = s.args.flag("detail") || (text && !history);
+  std::string target = list_target(s, detail, history);
+  NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, std::move(target)));
+  if (!text) {
+    print_json(s.terminal, answer.body);
+    co_return 0;
+  }
+  NARAD_CO_TRY(const MovesView view, read_moves(std::move(answer.body)));
+  print_out(s.terminal,
+            history ? history_table(view.history) : moves_table(view.moves, s.args.flag("detail")));
+  co_return 0;
+}
+
+// ---- watching
+
+bool may_pass(const Error& error) {
+  return error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome ||
+         error.code() == Errc::busy;
+}
+
+// Shows what was read: anew on a screen, as lines about what changed elsewhere, or as JSON.
+class Watch {
+ public:
+  explicit Watch(Session& s)
+      : s_(s),
+        json_(s.args.text("output") == "json"),
+        screen_(!json_ && s.terminal.out_is_terminal() && environment("TERM") != "dumb") {}
+
+  // Until nobody reads on (ok), or an error that asking again cannot mend.
+  Task<Result<void>> run() {
+    Nanos pause = kWatchEvery;
+    for (bool first = true; !s_.terminal.out_failed(); first = false) {
+      auto answer = co_await s_.client.call(Method::get, list_target(s_, true, false));
+      if (!answer && (first || !may_pass(answer.error()))) co_return answer.error();
+      if (!answer) {
+        say(cat(answer.error().text(), "; trying again"));
+        pause = std::min(pause * 2, kWatchPauseMax);
+      } else {
+        pause = kWatchEvery;
+        NARAD_CO_TRY(co_await show(std::move(answer.value().body)));
+      }
+      co_await sleep_for(s_.env, pause);
+    }
+    co_return ok();
+  }
+
+ private:
+  Task<Result<void>> show(std::string body) {
+    if (json_) {
+      show_json(body);
+      co_return ok();
+    }
+    NARAD_CO_TRY(MovesView view, read_moves(std::move(body)));
+    for (const std::string& line : changes(before_, view.moves)) {
+      if (!screen_) say(line);
+    }
+    for (const MoveView& ended : gone(before_, view.moves)) say(co_await end_of(ended));
+    if (!screen_ && !shown_ && view.moves.empty()) say("no moves");
+    shown_ = true;
+    before_ = std::move(view.moves);
+    if (screen_) draw();
+    co_return ok();
+  }
+
+  void show_json(const std::string& body) {
+    if (shown_ && body == last_body_) return;
+    shown_ = true;
+    last_body_ = body;
+    s_.terminal.out(cat(json::compact(body).value_or(body), "\n"));
+  }
+
+  Task<std::string> end_of(MoveView move) {
+    auto answer = co_await s_.client.call(Method::get, cat("/v1/cluster/moves/", move.id));
+    if (answer) {
+      auto one = read_move(std::move(answer.value().body));
+      if (one && one.value().ended) co_return end_line(*one.value().ended);
+    }
+    co_return cat(move.topic, '/', move.partition, ": move ", move.id, " is over");
+  }
+
+  void say(std::string_view line) {
+    const std::string text = cat(format_rfc3339(s_.env.clock.wall_millis()), "  ", line);
+    recent_.push_back(text);
+    if (recent_.size() > kRecentKept) recent_.erase(recent_.begin());
+    if (json_) complain(s_.terminal, line);
+    if (!json_ && !screen_) print_out(s_.terminal, text + "\n");
+    if (screen_) draw();
+  }
+
+  // From the upper left corner over what was there, so that nothing flickers.
+  void draw() {
+    std::string frame = drawn_ ? "\x1b[H" : "\x1b[2J\x1b[H";
+    drawn_ = true;
+    for (const std::string& line : watch_screen(before_, recent_, s_.terminal.out_size())) {
+      frame += cat(line, "\x1b[K\n");
+    }
+    s_.terminal.out(frame + "\x1b[J");
+  }
+
+  Session& s_;
+  const bool json_;
+  const bool screen_;
+  bool shown_ = false;
+  bool drawn_ = false;
+  std::vector<MoveView> before_;
+  std::vector<std::string> recent_;
+  std::string last_body_;
+};
+
+Task<void> interrupted(Session& s) { co_await next_signal(s.env); }
+
+Task<Result<int>> watch(Session& s) {
+  Watch watch(s);
+  auto watching = watch.run();
+  auto interruption = interrupted(s);
+  const auto ended = co_await result_before(std::move(watching), std::move(interruption));
+  if (!ended) {
+    s.terminal.err(
+        "narad: no longer watching; what moves goes on. "
+        "Look again with narad cluster moves --watch\n");
+    co_return kInterrupted;
+  }
+  if (!*ended) co_return ended->error();
+  co_return 0;
+}
+
+Task<Result<int>> moves(Session& s) {
+  if (!s.args.flag("watch")) co_return co_await list(s);
+  if (s.args.flag("history")) co_return usage(s, "--watch and --history do not go together");
+  co_return co_await watch(s);
+}
+
+// ---- one move, orders
+
+std::optional<std::uint32_t> partition_operand(const Session& s) {
+  return parse_number<std::uint32_t>(s.args.operand(1));
+}
+std::string see_moves_of(const std::string& topic) {
+  return cat("narad cluster moves --topic ", topic);
+}
+
+Task<Result<int>> show(Session& s) {
+  if (!parse_number<std::uint64_t>(s.args.operand(0))) {
+    co_return usage(s, cat("a move has a number, which ", s.args.operand(0), " is not"));
+  }
+  auto answer = co_await s.client.call(Method::get, cat("/v1/cluster/moves/", s.args.operand(0)));
+  if (!answer) co_return with_next(answer.error(), "narad cluster moves --history");
+  if (!wants_text(s)) {
+    print_json(s.terminal, answer.value().body);
+    co_return 0;
+  }
+  NARAD_CO_TRY(const OneMove move, read_move(std::move(answer.value().body)));
+  print_out(s.terminal, move.running ? move_page(*move.running) : move_page(*move.ended));
+  co_return 0;
+}
+
+std::string started_text(const StartedMove& m) {
+  const std::string name = cat(m.topic, '/', m.partition);
+  if (m.outcome == "there") return cat(name, " is on ", m.to, " already\n");
+  if (m.outcome == "given") {
+    return cat(name, " is on ", m.to, " now (disk ", m.to_disk, "): it was never used (move ", m.id,
+               ")\n");
+  }
+  return cat(name, m.outcome == "started" ? " moves from " : " is moving already from ", m.from,
+             " to ", m.to, " (disk ", m.to_disk, "): move ", m.id,
+             "\nsee narad cluster moves --watch --topic ", m.topic, "\n");
+}
+
+Task<Result<int>> start(Session& s) {
+  const auto partition = partition_operand(s);
+  if (!partition) {
+    co_return usage(s, cat("a partition has a number, which ", s.args.operand(1), " is not"));
+  }
+  if (s.args.text("to").empty()) co_return usage(s, "--to NODE is needed: where is it to move?");
+  json::Writer w;
+  w.begin_object().member("topic", s.args.operand(0)).member("partition", *partition);
+  w.member("to", s.args.text("to"));
+  if (const std::string disk = s.args.text("disk"); !disk.empty()) w.member("disk", disk);
+  w.end_object();
+  auto answer =
+      co_await s.client.call(Method::post, "/v1/cluster/moves", w.take(), "application/json");
+  if (!answer) co_return with_next(answer.error(), "narad cluster members");
+  if (!wants_text(s)) {
+    print_json(s.terminal, answer.value().body);
+    co_return 0;
+  }
+  NARAD_CO_TRY(const StartedMove started, read_started(std::move(answer.value().body)));
+  print_out(s.terminal, started_text(started));
+  co_return 0;
+}
+
+Task<Result<int>> abort(Session& s) {
+  const auto partition = partition_operand(s);
+  if (!partition) {
+    co_return usage(s, cat("a partition has a number, which ", s.args.operand(1), " is not"));
+  }
+  const std::string& topic = s.args.operand(0);
+  std::string target =
+      cat("/v1/cluster/moves/", http::encode_component(topic), '/', *partition, "/abort");
+  if (const std::string to = s.args.text("target"); !to.empty()) {
+    target += cat("?target=", http::encode_component(to));
+  }
+  auto answer = co_await s.client.call(Method::post, std::move(target));
+  if (!answer) co_return with_next(answer.error(), see_moves_of(topic));
+  if (!wants_text(s)) {
+    print_json(s.terminal, answer.value().body);
+    co_return 0;
+  }
+  NARAD_CO_TRY(const StartedMove aborted, read_started(std::move(answer.value().body)));
+  print_out(s.terminal, cat("move ", aborted.id, " of ", aborted.topic, '/', aborted.partition,
+                            " to ", aborted.to, " was aborted; it stays on ", aborted.from, "\n"));
+  co_return 0;
+}
+
+}  // namespace
+
+int cluster_moves(const Arguments& a, Terminal& t) {
+  return run_session(a, t, moves, {.signals = a.flag("watch")});
+}
+int cluster_moves_show(const Arguments& a, Terminal& t) { return run_session(a, t, show); }
+int cluster_moves_start(const Arguments& a, Terminal& t) { return run_session(a, t, start); }
+int cluster_moves_abort(const Arguments& a, Terminal& t) { return run_session(a, t, abort); }
+
+}  // namespace narad::cli

@@ -1,0 +1,561 @@
+#include "cmd/narad/moves_view.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cmd/narad/format.h"
+#include "pkg/base/text.h"
+#include "pkg/json/document.h"
+#include "pkg/json/text.h"
+
+namespace narad::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kBarWidth = 20;
+constexpr std::size_t kRecentShown = 5;
+
+// ---- reading
+
+// What an object says, or the value that nothing means. Texts are made fit for one line.
+class Fields {
+ public:
+  explicit Fields(json::Value object) : object_(object) {}
+  std::string text(std::string_view name) const {
+    const auto v = find(name, json::Kind::string);
+    return v ? printable(v->as_string(), false) : std::string();
+  }
+  std::optional<std::uint64_t> maybe(std::string_view name) const {
+    const auto v = find(name, json::Kind::number);
+    const auto n = v ? v->as_int64() : std::nullopt;
+    if (!n || *n < 0) return std::nullopt;
+    return static_cast<std::uint64_t>(*n);
+  }
+  std::uint64_t count(std::string_view name) const { return maybe(name).value_or(0); }
+  std::int64_t time(std::string_view name) const {
+    constexpr std::uint64_t kMax = 253'402'300'799;  // the year 9999
+    return static_cast<std::int64_t>(std::min(count(name), kMax));
+  }
+  std::vector<std::string> texts(std::string_view name) const {
+    std::vector<std::string> out;
+    const auto v = find(name, json::Kind::array);
+    for (std::size_t i = 0; v && i < v->size(); ++i) {
+      const json::Value item = v->element(i);
+      if (item.is(json::Kind::string)) out.push_back(printable(item.as_string(), false));
+    }
+    return out;
+  }
+  std::optional<Fields> object(std::string_view name) const {
+    const auto v = find(name, json::Kind::object);
+    if (!v) return std::nullopt;
+    return Fields(*v);
+  }
+
+ private:
+  std::optional<json::Value> find(std::string_view name, json::Kind kind) const {
+    auto v = object_.find(name);
+    if (v && !v->is(kind)) v.reset();
+    return v;
+  }
+  json::Value object_;
+};
+
+MoveReportView read_report(const Fields& f) {
+  MoveReportView r;
+  r.phase = f.text("phase");
+  r.bytes_done = f.count("bytes_done");
+  r.bytes_total = f.count("bytes_total");
+  r.bytes_per_second = f.count("bytes_per_second");
+  r.write_bytes_per_second = f.count("write_bytes_per_second");
+  r.seconds_left = f.maybe("seconds_left");
+  r.stalled_seconds = f.maybe("stalled_seconds");
+  r.passes = f.count("passes");
+  r.attempts = f.count("attempts");
+  r.frozen_ms = f.count("frozen_ms");
+  r.last_error = f.text("last_error");
+  return r;
+}
+
+MoveView read_running(const Fields& f) {
+  MoveView m;
+  m.id = f.count("id");
+  m.topic = f.text("topic");
+  m.partition = f.count("partition");
+  m.from = f.text("from");
+  m.from_disk = f.text("from_disk");
+  m.from_status = f.text("from_status");
+  m.to = f.text("to");
+  m.to_disk = f.text("to_disk");
+  m.to_status = f.text("to_status");
+  m.reason = f.text("reason");
+  m.blocked = f.texts("blocked");
+  m.started_at = f.time("started_at");
+  if (const auto report = f.object("report")) m.report = read_report(*report);
+  m.report_error = f.text("report_error");
+  return m;
+}
+
+ReceiptView read_receipt(const Fields& f) {
+  ReceiptView r;
+  r.records = f.count("records");
+  r.first = f.count("first");
+  r.end = f.count("end");
+  r.bytes = f.count("bytes");
+  r.frozen_ms = f.count("frozen_ms");
+  r.passes = f.count("passes");
+  r.retries = f.count("retries");
+  r.damaged_blocks = f.count("damaged_blocks");
+  r.copy_ms = f.count("copy_ms");
+  r.drain_ms = f.count("drain_ms");
+  r.verify_ms = f.count("verify_ms");
+  r.install_ms = f.count("install_ms");
+  r.flip_ms = f.count("flip_ms");
+  r.digest = f.text("digest");
+  return r;
+}
+
+EndedMoveView read_ended(const Fields& f) {
+  EndedMoveView m;
+  m.id = f.count("id");
+  m.topic = f.text("topic");
+  m.partition = f.count("partition");
+  m.from = f.text("from");
+  m.from_disk = f.text("from_disk");
+  m.to = f.text("to");
+  m.to_disk = f.text("to_disk");
+  m.reason = f.text("reason");
+  m.outcome = f.text("outcome");
+  m.why = f.text("why");
+  m.started_at = f.time("started_at");
+  m.ended_at = f.time("ended_at");
+  m.took_ms = f.maybe("took_ms");
+  if (const auto receipt = f.object("receipt")) m.receipt = read_receipt(*receipt);
+  return m;
+}
+
+Error no_moves() { return Error(Errc::data_loss, "the server's answer has no list of moves"); }
+
+// ---- words
+
+template <class Move>
+std::string name_of(const Move& m) {
+  return cat(m.topic, '/', m.partition);
+}
+
+std::string span_text(std::uint64_t ms) {
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 43;  // 270 years
+  const auto span = milliseconds(static_cast<std::int64_t>(std::min(ms, kMax)));
+  // Nobody reads the fraction of minutes.
+  if (span < seconds(10)) return short_duration(span);
+  return short_duration(std::chrono::duration_cast<seconds>(span));
+}
+std::string seconds_text(std::uint64_t s) {
+  return span_text(std::min(s, std::uint64_t{1} << 33) * 1000);
+}
+
+std::string time_text(std::int64_t unix_s) {
+  if (unix_s == 0) return "-";
+  std::string text = format_rfc3339(UnixMillis(unix_s * 1000));
+  if (text.ends_with(".000Z")) text.replace(text.size() - 5, 5, "Z");
+  return text;
+}
+
+std::string rate_of(std::uint64_t bytes_per_second) {
+  return cat(short_bytes(bytes_per_second), "/s");
+}
+
+// Rounded down; 100 only when all is done.
+std::uint64_t percent(std::uint64_t done, std::uint64_t total) {
+  if (total == 0) return 0;
+  if (done >= total) return 100;
+  const double part = static_cast<double>(done) / static_cast<double>(total);
+  return std::min<std::uint64_t>(99, static_cast<std::uint64_t>(part * 100));
+}
+
+std::string side(const std::string& node, const std::string& status) {
+  return status.empty() || status == "alive" ? node : cat(node, " (", status, ')');
+}
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) out += cat(out.empty() ? "" : ", ", w);
+  return out;
+}
+
+std::string phase_of(const MoveView& m) {
+  return m.report && !m.report->phase.empty() ? m.report->phase : "-";
+}
+std::string copied(const MoveReportView& r) {
+  return cat(short_bytes(r.bytes_done), " of ", short_bytes(r.bytes_total));
+}
+std::string left_of(const MoveReportView& r) {
+  if (r.stalled_seconds) return cat("stalled ", seconds_text(*r.stalled_seconds));
+  return r.seconds_left ? seconds_text(*r.seconds_left) : "-";
+}
+// Why it does not get on, or why nothing is known of it.
+std::string held_up(const MoveView& m) {
+  if (!m.blocked.empty()) return joined(m.blocked);
+  return m.report_error.empty() ? "-" : cat("(", m.report_error, ")");
+}
+
+// ---- tables
+
+struct Column {
+  std::string_view title;
+  bool number = false;
+};
+using Row = std::vector<std::string>;
+
+// The heading and the rows, aligned; the last column is as wide as it likes.
+std::vector<std::string> align(const std::vector<Column>& columns, const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::size_t width = columns[c].title.size();
+    for (const Row& row : rows) width = std::max(width, row[c].size());
+    widths.push_back(width);
+  }
+  const auto line = [&](const auto& cell) {
+    std::string out;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::string text(cell(c));
+      out += columns[c].number ? right(text, widths[c]) : left(text, widths[c]);
+      out += "  ";
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out;
+  };
+  std::vector<std::string> lines{line([&](std::size_t c) { return columns[c].title; })};
+  for (const Row& row : rows) lines.push_back(line([&](std::size_t c) { return row[c]; }));
+  return lines;
+}
+
+std::string together(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += cat(line, "\n");
+  return out;
+}
+
+const std::vector<Column> kMoveColumns{
+    {"PARTITION"}, {"FROM"},       {"TO"},         {"PHASE"},        {"COPIED", true},
+    {"%", true},   {"RATE", true}, {"LEFT", true}, {"FROZEN", true}, {"HELD UP BY"}};
+
+Row move_row(const MoveView& m) {
+  Row row{name_of(m), side(m.from, m.from_status), side(m.to, m.to_status), phase_of(m)};
+  if (!m.report || m.report->bytes_total == 0) {
+    row.insert(row.end(), {"-", "-", "-", "-"});
+  } else {
+    const MoveReportView& r = *m.report;
+    row.insert(row.end(), {copied(r), cat(percent(r.bytes_done, r.bytes_total), '%'),
+                           rate_of(r.bytes_per_second), left_of(r)});
+  }
+  row.push_back(m.report && m.report->frozen_ms > 0 ? span_text(m.report->frozen_ms) : "-");
+  row.push_back(held_up(m));
+  return row;
+}
+
+std::vector<std::string> detail_lines(const MoveView& m) {
+  std::vector<std::string> lines;
+  std::string first = cat("    move ", m.id);
+  if (!m.reason.empty()) first += cat(", ", m.reason);
+  if (m.started_at != 0) first += cat(", since ", time_text(m.started_at));
+  first += cat("; ", m.from, " is ", m.from_status, ", ", m.to, " is ", m.to_status);
+  lines.push_back(std::move(first));
+  if (!m.report) {
+    if (!m.report_error.empty()) lines.push_back(cat("    no report: ", m.report_error));
+    return lines;
+  }
+  const MoveReportView& r = *m.report;
+  lines.push_back(cat("    pass ", r.passes, ", attempt ", r.attempts, "; ",
+                      rate_of(r.write_bytes_per_second), " written meanwhile"));
+  if (!r.last_error.empty()) lines.push_back(cat("    last error: ", r.last_error));
+  return lines;
+}
+
+// At most `columns` bytes, without a torn character at its end.
+std::string cut(std::string text, std::size_t columns) {
+  if (text.size() <= columns) return text;
+  while (columns > 0 && (static_cast<unsigned char>(text[columns]) & 0xc0) == 0x80) --columns;
+  text.resize(columns);
+  return text;
+}
+
+// ---- one move
+
+void add(std::string& page, std::string_view name, std::string_view value) {
+  if (!value.empty() && value != "-") page += cat("  ", left(name, 12), value, "\n");
+}
+template <class Move>
+std::string heading(const Move& m) {
+  const auto place = [](const std::string& node, const std::string& disk) {
+    return disk.empty() ? node : cat(node, ", disk ", disk);
+  };
+  return cat("Move ", m.id, ": ", name_of(m), " from ", place(m.from, m.from_disk), " to ",
+             place(m.to, m.to_disk), "\n");
+}
+void add_phases(std::string& page, const ReceiptView& r) {
+  add(page, "phases",
+      cat("copy ", span_text(r.copy_ms), ", drain ", span_text(r.drain_ms), ", verify ",
+          span_text(r.verify_ms), ", install ", span_text(r.install_ms), ", flip ",
+          span_text(r.flip_ms)));
+}
+std::string outcome_text(const EndedMoveView& m) {
+  if (m.outcome == "moved") return cat("moved to ", m.to);
+  if (m.outcome == "promoted") return cat(m.to, " took over without ", m.from, ", which was dead");
+  if (m.outcome == "given") return cat("given to ", m.to, " at once: it was never used");
+  if (m.outcome == "cleared") return cat("given up; it stays on ", m.from);
+  if (m.outcome == "replaced") return "replaced by a later move";
+  if (m.outcome == "topic_deleted") return "over: its topic was deleted";
+  return m.outcome;
+}
+
+// ---- changes
+
+const MoveView* find(const std::vector<MoveView>& moves, std::uint64_t id) {
+  const auto at =
+      std::find_if(moves.begin(), moves.end(), [id](const MoveView& m) { return m.id == id; });
+  return at == moves.end() ? nullptr : &*at;
+}
+
+std::uint64_t tenth(const MoveView& m) {
+  return m.report ? percent(m.report->bytes_done, m.report->bytes_total) / 10 : 0;
+}
+std::string error_of(const MoveView& m) { return m.report ? m.report->last_error : std::string(); }
+bool stalled(const MoveView& m) { return m.report && m.report->stalled_seconds; }
+
+bool changed(const MoveView& a, const MoveView& b) {
+  return a.report.has_value() != b.report.has_value() || a.report_error != b.report_error ||
+         phase_of(a) != phase_of(b) || tenth(a) != tenth(b) || a.blocked != b.blocked ||
+         a.from_status != b.from_status || a.to_status != b.to_status || stalled(a) != stalled(b) ||
+         error_of(a) != error_of(b);
+}
+
+// How it stands, in one line.
+std::string standing(const MoveView& m, const MoveView* before) {
+  std::string out;
+  if (m.report) {
+    const MoveReportView& r = *m.report;
+    out = phase_of(m);
+    if (r.bytes_total > 0) {
+      out += cat(' ', percent(r.bytes_done, r.bytes_total), "%, ", copied(r), ", ",
+                 rate_of(r.bytes_per_second));
+      if (r.stalled_seconds) out += cat(", ", left_of(r));
+      if (!r.stalled_seconds && r.seconds_left) out += cat(", ", left_of(r), " left");
+    }
+  } else {
+    out = m.report_error.empty() ? "under way" : cat("no report: ", m.report_error);
+  }
+  const auto say_of = [&out](const std::string& node, const std::string& status) {
+    if (status != "alive" && !status.empty()) out += cat("; ", node, " is ", status);
+  };
+  say_of(m.from, m.from_status);
+  say_of(m.to, m.to_status);
+  if (!m.blocked.empty()) out += cat("; held up by ", joined(m.blocked));
+  const std::string error = error_of(m);
+  if (!error.empty() && (before == nullptr || error_of(*before) != error)) {
+    out += cat("; ", error);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<MovesView> read_moves(std::string body) {
+  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
+  if (!document || !document.value().root().is(json::Kind::object)) return no_moves();
+  const auto list = document.value().root().find("moves");
+  if (!list || !list->is(json::Kind::array)) return no_moves();
+  MovesView out;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    if (list->element(i).is(json::Kind::object)) {
+      out.moves.push_back(read_running(Fields(list->element(i))));
+    }
+  }
+  const auto history = document.value().root().find("history");
+  for (std::size_t i = 0; history && history->is(json::Kind::array) && i < history->size(); ++i) {
+    if (history->element(i).is(json::Kind::object)) {
+      out.history.push_back(read_ended(Fields(history->element(i))));
+    }
+  }
+  return out;
+}
+
+Result<OneMove> read_move(std::string body) {
+  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
+  if (!document || !document.value().root().is(json::Kind::object)) {
+    return Error(Errc::data_loss, "the server's answer is no move");
+  }
+  const Fields fields(document.value().root());
+  OneMove out;
+  if (fields.text("outcome") == "running") {
+    out.running = read_running(fields);
+  } else {
+    out.ended = read_ended(fields);
+  }
+  return out;
+}
+
+Result<StartedMove> read_started(std::string body) {
+  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
+  if (!document || !document.value().root().is(json::Kind::object)) {
+    return Error(Errc::data_loss, "it was done, but what the server answered is no JSON");
+  }
+  const Fields f(document.value().root());
+  StartedMove m;
+  m.id = f.count("id");
+  m.topic = f.text("topic");
+  m.partition = f.count("partition");
+  m.from = f.text("from");
+  m.to = f.text("to");
+  m.to_disk = f.text("to_disk");
+  m.outcome = f.text("outcome");
+  return m;
+}
+
+std::string moves_table(const std::vector<MoveView>& moves, bool detail) {
+  if (moves.empty()) return "no moves\n";
+  std::vector<Row> rows;
+  for (const MoveView& m : moves) rows.push_back(move_row(m));
+  const std::vector<std::string> lines = align(kMoveColumns, rows);
+  if (!detail) return together(lines);
+  std::string out = cat(lines[0], "\n");
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    out += cat(lines[i + 1], "\n", together(detail_lines(moves[i])));
+  }
+  return out;
+}
+
+std::string history_table(const std::vector<EndedMoveView>& moves) {
+  if (moves.empty()) return "no moves have ended\n";
+  const std::vector<Column> columns{
+      {"ENDED"},   {"MOVE", true}, {"PARTITION"},   {"FROM"},         {"TO"},
+      {"OUTCOME"}, {"TOOK", true}, {"BYTES", true}, {"FROZEN", true}, {"WHY"}};
+  std::vector<Row> rows;
+  for (const EndedMoveView& m : moves) {
+    rows.push_back({time_text(m.ended_at), cat(m.id), name_of(m), m.from, m.to, m.outcome,
+                    m.took_ms ? span_text(*m.took_ms) : "-",
+                    m.receipt ? short_bytes(m.receipt->bytes) : "-",
+                    m.receipt ? span_text(m.receipt->frozen_ms) : "-",
+                    m.why.empty() ? m.reason : cat(m.reason, "; ", m.why)});
+  }
+  return together(align(columns, rows));
+}
+
+std::string move_page(const MoveView& m) {
+  std::string page = heading(m);
+  add(page, "state", m.report ? phase_of(m) : "under way");
+  add(page, "reason", m.reason);
+  add(page, "started", time_text(m.started_at));
+  add(page, "from", side(m.from, m.from_status.empty() ? "-" : m.from_status));
+  add(page, "to", side(m.to, m.to_status.empty() ? "-" : m.to_status));
+  add(page, "held up by", joined(m.blocked));
+  add(page, "no report", m.report_error);
+  if (m.report) {
+    const MoveReportView& r = *m.report;
+    if (r.bytes_total > 0) {
+      add(page, "copied", cat(copied(r), " (", percent(r.bytes_done, r.bytes_total), "%)"));
+    }
+    add(page, "rate",
+        cat(rate_of(r.bytes_per_second), "; ", rate_of(r.write_bytes_per_second),
+            " written meanwhile"));
+    add(page, "left", left_of(r));
+    add(page, "work", cat("pass ", r.passes, ", attempt ", r.attempts));
+    if (r.frozen_ms > 0) add(page, "frozen", span_text(r.frozen_ms));
+    add(page, "last error", r.last_error);
+  }
+  return page;
+}
+
+std::string move_page(const EndedMoveView& m) {
+  std::string page = heading(m);
+  add(page, "outcome", outcome_text(m));
+  add(page, "why", m.why);
+  add(page, "reason", m.reason);
+  add(page, "started", time_text(m.started_at));
+  add(page, "ended", time_text(m.ended_at));
+  if (m.took_ms) add(page, "took", span_text(*m.took_ms));
+  if (!m.receipt) return page;
+  const ReceiptView& r = *m.receipt;
+  add(page, "records", cat(r.records, ", offsets ", r.first, " to below ", r.end));
+  add(page, "bytes", cat(short_bytes(r.bytes), ", digest ", r.digest));
+  add(page, "frozen", span_text(r.frozen_ms));
+  add(page, "work", cat("passes ", r.passes, ", retries ", r.retries));
+  add_phases(page, r);
+  if (r.damaged_blocks > 0) {
+    add(page, "damage",
+        cat(r.damaged_blocks, " blocks read otherwise at ", m.from,
+            " than they were written: look at its disk with narad fsck"));
+  }
+  return page;
+}
+
+std::string bar(std::uint64_t done, std::uint64_t total, std::size_t width) {
+  const std::size_t full = total == 0 ? 0 : percent(done, total) * width / 100;
+  return cat('[', std::string(full, '#'), std::string(width - full, '.'), ']');
+}
+
+std::vector<std::string> watch_screen(const std::vector<MoveView>& moves,
+                                      const std::vector<std::string>& recent, ScreenSize size) {
+  std::vector<Column> columns = kMoveColumns;
+  columns.insert(columns.begin() + 4, {"PROGRESS"});
+  std::vector<Row> rows;
+  for (const MoveView& m : moves) {
+    Row row = move_row(m);
+    const std::string progress =
+        m.report ? bar(m.report->bytes_done, m.report->bytes_total, kBarWidth) : "-";
+    row.insert(row.begin() + 4, progress);
+    rows.push_back(std::move(row));
+  }
+  std::vector<std::string> lines{"no moves"};
+  if (!moves.empty()) lines = align(columns, rows);
+  // The cursor takes the last row. What was said last stays, moves that do not fit are counted.
+  const std::size_t most = std::max<std::size_t>(size.rows, 3) - 1;
+  const std::size_t said = std::min({kRecentShown, recent.size(), most / 3});
+  const std::size_t room = said == 0 ? most : most - said - 1;
+  if (lines.size() > room) {
+    const std::size_t moves_shown = room > 2 ? room - 2 : 0;
+    lines.resize(room - 1);
+    lines.push_back(cat("... and ", moves.size() - moves_shown, " more"));
+  }
+  if (said > 0) lines.emplace_back();
+  lines.insert(lines.end(), recent.end() - static_cast<std::ptrdiff_t>(said), recent.end());
+  for (std::string& line : lines) line = cut(printable(line, false), size.columns);
+  return lines;
+}
+
+std::vector<std::string> changes(const std::vector<MoveView>& before,
+                                 const std::vector<MoveView>& now) {
+  std::vector<std::string> lines;
+  for (const MoveView& m : now) {
+    const MoveView* was = find(before, m.id);
+    if (was != nullptr && !changed(*was, m)) continue;
+    std::string line = cat(name_of(m), ": ");
+    if (was == nullptr) {
+      line += cat("move ", m.id, " from ", m.from, " to ", m.to);
+      if (!m.reason.empty()) line += cat(" (", m.reason, ')');
+      line += "; ";
+    }
+    lines.push_back(line + standing(m, was));
+  }
+  return lines;
+}
+
+std::vector<MoveView> gone(const std::vector<MoveView>& before, const std::vector<MoveView>& now) {
+  std::vector<MoveView> out;
+  for (const MoveView& m : before) {
+    if (find(now, m.id) == nullptr) out.push_back(m);
+  }
+  return out;
+}
+
+std::string end_line(const EndedMoveView& m) {
+  std::string line = cat(name_of(m), ": move ", m.id, ": ", outcome_text(m));
+  if (!m.why.empty()) line += cat(" (", m.why, ')');
+  if (m.took_ms) line += cat(", after ", span_text(*m.took_ms));
+  if (m.receipt) {
+    line += cat(", ", short_bytes(m.receipt->bytes), ", frozen ", span_text(m.receipt->frozen_ms));
+  }
+  return line;
+}
+
+}  // namespace narad::cli
