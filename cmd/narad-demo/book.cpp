@@ -4,11 +4,12 @@
 
 namespace narad::demo {
 
-Book::Book(const std::vector<Item>& items) : outstanding_(items.size()) {
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    entries_.push_back({&items[i], 0, false, {}});
-    by_key_.emplace(std::pair(items[i].topic, items[i].key), i);
-  }
+std::size_t Book::add(Item item) {
+  const std::size_t number = entries_.size();
+  by_key_.emplace(std::pair(item.topic, item.key), number);
+  entries_.push_back({std::move(item), 0, false, {}});
+  ++outstanding_;
+  return number;
 }
 
 void Book::sent(std::size_t item, bool accepted) {
@@ -22,7 +23,7 @@ void Book::delivered(const std::string& topic, const std::string& key, const std
   auto [at, end] = by_key_.equal_range(std::pair(topic, key));
   for (; at != end; ++at) {
     Entry& entry = entries_[at->second];
-    if (entry.item->payload != payload) continue;
+    if (entry.item.payload != payload) continue;
     if (entry.places.empty()) --outstanding_;
     ++entry.places[{partition, offset}];
     return;
@@ -41,7 +42,7 @@ Totals Book::totals() const {
       continue;
     }
     ++t.delivered;
-    t.delivered_bytes += e.item->payload.size();
+    t.delivered_bytes += e.item.payload.size();
     const std::uint64_t copies = e.places.size() - 1;
     const std::uint64_t resent = std::min<std::uint64_t>(copies, e.sends > 0 ? e.sends - 1 : 0);
     t.duplicates_resent += resent;

@@ -1,6 +1,7 @@
 #pragma once
 // What became of every item: sent, sent again, answered, delivered. Pure.
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,25 +25,28 @@ struct Totals {
 
 class Book {
  public:
-  explicit Book(const std::vector<Item>& items);
+  // Its number, from 0 on. Key and payload together tell it from all others of its topic.
+  std::size_t add(Item item);
+  const Item& item(std::size_t number) const { return entries_[number].item; }
+  std::size_t size() const { return entries_.size(); }
 
   void sent(std::size_t item, bool accepted);
   // A message as it came back; (partition, offset) tells a second copy from a second delivery.
   void delivered(const std::string& topic, const std::string& key, const std::string& payload,
                  std::uint32_t partition, std::uint64_t offset);
-  bool all_delivered() const { return outstanding_ == 0; }
+  bool all_delivered() const { return outstanding_ == 0; }  // of those that were added
   Totals totals() const;
 
  private:
   struct Entry {
-    const Item* item;
+    Item item;
     std::uint64_t sends = 0;
     bool accepted = false;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> places;  // deliveries by place
   };
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;
   std::multimap<std::pair<std::string, std::string>, std::size_t> by_key_;
-  std::uint64_t outstanding_;
+  std::uint64_t outstanding_ = 0;
   std::uint64_t damaged_ = 0;
 };
 

@@ -8,7 +8,8 @@ namespace {
 const std::vector<Item> kItems = {{"t", "a", "one"}, {"t", "a", "two"}, {"t", "b", "three"}};
 
 TEST(Book, EveryFate_IsCounted) {
-  Book book(kItems);
+  Book book;
+  for (const Item& item : kItems) book.add(item);
   book.sent(0, false);
   book.sent(0, true);
   book.sent(1, true);

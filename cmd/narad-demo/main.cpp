@@ -1,5 +1,5 @@
-// The demo: real files through a cluster of three nodes that die in turn, and an account of every
-// one of them.
+// The demo: real files through a cluster whose nodes die, join and leave meanwhile, and an account
+// of every one of them.
 //
 //   narad-demo [PATH OF narad] [--files N]
 #include <filesystem>
@@ -9,11 +9,10 @@
 #include <random>
 #include <sstream>
 
-#include "cmd/narad-demo/book.h"
+#include "cmd/narad-demo/traffic.h"
 #include "cmd/narad/e2e/cluster.h"
-#include "pkg/async/task_group.h"
+#include "cmd/narad/moves_view.h"
 #include "pkg/base/text.h"
-#include "pkg/client/client.h"
 #include "pkg/env/real/runtime.h"
 #include "pkg/json/document.h"
 
@@ -24,14 +23,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kStatusFile = "/var/lib/dpkg/status";
-constexpr std::size_t kWorkers = 16;
 constexpr Nanos kRetryPause = milliseconds(20);
-constexpr Nanos kPoll = seconds(1);
-constexpr Nanos kPatience = seconds(90);
-// Of a lease: a message that was on its way to a client when the node died comes back after it.
-constexpr Nanos kLease = seconds(5);
+constexpr Nanos kLook = milliseconds(200);
+constexpr Nanos kPatience = seconds(180);
 constexpr std::size_t kNodes = 3;
-constexpr std::size_t kAckTries = 5;
+constexpr std::size_t kPartitions = 6;  // of each of two topics
+constexpr std::size_t kBarWidth = 20;
+// Moves get so much of the data a second that a person can watch them.
+constexpr std::uint64_t kSecondsOfAll = 40;
+constexpr std::uint64_t kRateMin = 32 << 10;
 
 void say(std::string_view what, std::string_view text) {
   std::string column(what);
@@ -41,11 +41,6 @@ void say(std::string_view what, std::string_view text) {
 
 std::string mib(std::uint64_t bytes) { return format_bytes(bytes); }
 std::string duration_text(Nanos d) { return format_duration(std::chrono::round<milliseconds>(d)); }
-std::uint64_t per_second(std::uint64_t n, Nanos d) {
-  double s = std::chrono::duration<double>(d).count();
-  return s > 0 ? static_cast<std::uint64_t>(static_cast<double>(n) / s) : 0;
-}
-
 std::string slurp(std::string_view path) {
   std::ifstream in{std::string(path), std::ios::binary};
   std::ostringstream text;
@@ -61,83 +56,123 @@ std::string made_up_secret() {
   return text;
 }
 
+// A member of the cluster, as a node sees it.
+struct Seat {
+  std::string role;
+  std::int64_t owned = 0;
+  bool draining = false;
+};
+struct Seats {
+  std::string leader;
+  std::map<std::string, Seat> members;
+};
+
+Result<Seats> read_seats(std::string body) {
+  Seats seats;
+  NARAD_TRY(auto document, json::Document::parse(std::move(body), 8));
+  const auto text = [](json::Value v, std::string_view name) {
+    const auto found = v.find(name);
+    return found && found->is(json::Kind::string) ? std::string(found->as_string()) : std::string();
+  };
+  const auto members = document.root().find("members");
+  for (std::size_t i = 0; members && i < members->size(); ++i) {
+    const json::Value m = members->element(i);
+    Seat seat;
+    seat.role = text(m, "role");
+    if (const auto owned = m.find("owned_partitions")) seat.owned = owned->as_int64().value_or(0);
+    if (const auto draining = m.find("draining")) seat.draining = draining->as_bool();
+    seats.members[text(m, "id")] = std::move(seat);
+  }
+  seats.leader = text(document.root(), "leader");
+  return seats;
+}
+
 // One run. Lives in main()'s frame.
 class Demo {
  public:
   Demo(Env& env, e2e::Cluster& cluster, std::string password, const std::vector<Item>& items)
-      : env_(env), cluster_(cluster), items_(items), book_(items), done_(env) {
-    for (std::size_t i = 0; i < cluster.size(); ++i) {
-      clients_.push_back(std::make_unique<Client>(
-          env, cat("http://127.0.0.1:", cluster.node(i).port()), "admin", password, pool()));
-    }
+      : env_(env), cluster_(cluster), items_(items), traffic_(env, std::move(password), items) {
+    for (std::size_t i = 0; i < cluster.size(); ++i) use(i);
   }
 
   Task<int> run() {
-    for (const char* topic : {"packages", "files"}) {
-      auto created = co_await create(topic);
-      if (!created) co_return fail(created.error());
-    }
-    auto introduced = co_await introduce();
-    if (!introduced) co_return fail(introduced.error());
-    auto produced = co_await produce();
-    if (!produced) co_return fail(produced.error());
-    auto consumed = co_await consume();
-    if (!consumed) co_return fail(consumed.error());
-    co_return report();
+    auto played = co_await play();
+    co_await traffic_.stop();
+    if (played) co_return report();
+    std::cerr << "narad-demo: " << played.error().text() << std::endl;
+    co_return 1;
   }
+
+  // Of nodes that are in the cluster.
+  bool has_left(std::size_t node) const { return name(node) == left_; }
 
  private:
-  // Something to be done to the cluster once it is time.
-  struct Blow {
-    bool (Demo::*time)() const;
-    Task<Result<void>> (Demo::*strike)();
-  };
+  using Moves = std::vector<cli::MoveView>;
 
-  static client::ClientOptions pool() {
-    client::ClientOptions options;
-    options.pool.idle_max = 2 * kWorkers;
-    options.timeout = seconds(10);
-    return options;
+  Task<Result<void>> play() {
+    for (const char* topic : {"packages", "files"}) {
+      NARAD_CO_TRY(co_await create(topic));
+    }
+    NARAD_CO_TRY(co_await introduce());
+    begin_ = env_.clock.mono();
+    traffic_.start();
+    co_await until_accepted(items_.size() / 2);
+    NARAD_CO_TRY(co_await kill_leader());
+    co_await until_accepted(items_.size());
+    say("produced", cat("all ", items_.size(), " of them once, after ",
+                        duration_text(env_.clock.mono() - begin_),
+                        "; from here on the texts again and again, while nodes come and go"));
+    NARAD_CO_TRY(co_await join());
+    NARAD_CO_TRY(co_await decommission());
+    NARAD_CO_TRY(co_await stop_leader());
+    const Nanos end = env_.clock.mono();
+    co_await traffic_.finish();
+    say("load", cat(traffic_.accepted(), " messages accepted and ", traffic_.acked(),
+                    " acked through random nodes in ", duration_text(end - begin_)));
+    co_return co_await tell_history();
   }
-  static int fail(const Error& error) {
-    std::cerr << "narad-demo: " << error.text() << std::endl;
-    return 1;
-  }
-  Client& anyone() { return *clients_[env_.random.next() % clients_.size()]; }
+
   std::string name(std::size_t node) const { return e2e::Cluster::id(node); }
+  std::size_t number(const std::string& node) const {
+    for (std::size_t i = 0; i < cluster_.size(); ++i) {
+      if (name(i) == node) return i;
+    }
+    return 0;
+  }
+  void use(std::size_t node) { traffic_.use(name(node), cluster_.node(node).port()); }
+  Task<void> until_accepted(std::uint64_t count) {
+    while (traffic_.accepted() < count) (void)co_await traffic_.progress().wait_for(kLook);
+  }
 
   // The first user is made a moment after the first node is ready, so it is tried again.
   Task<Result<void>> create(std::string topic) {
     client::NewTopic fresh;
     fresh.name = std::move(topic);
-    fresh.partitions = 6;
+    fresh.partitions = kPartitions;
     fresh.visibility_timeout_ms = std::chrono::duration_cast<milliseconds>(kLease).count();
     const Nanos until = env_.clock.mono() + seconds(20);
     for (;;) {
-      auto created = co_await anyone().create_topic(fresh);
+      auto created = co_await traffic_.anyone().create_topic(fresh);
       if (created) co_return ok();
       if (env_.clock.mono() > until) co_return created.error();
       co_await sleep_for(env_, kRetryPause);
     }
   }
 
-  // Who leads, as the node `asked` sees it.
-  Task<Result<std::size_t>> leader(std::size_t asked) {
+  // ---- what is asked of nodes
+
+  Task<Result<Seats>> seats_by(std::string node) {
     NARAD_CO_TRY(auto answer,
-                 co_await clients_[asked]->call(http::Method::get, "/v1/cluster/members"));
-    NARAD_CO_TRY(auto document, json::Document::parse(std::move(answer.body), 8));
-    auto found = document.root().find("leader");
-    for (std::size_t i = 0; found && i < cluster_.size(); ++i) {
-      if (found->as_string() == name(i)) co_return i;
-    }
-    co_return Error(Errc::unavailable, "nobody leads the cluster");
+                 co_await traffic_.client(node).call(http::Method::get, "/v1/cluster/members"));
+    co_return read_seats(std::move(answer.body));
   }
-  Task<Result<std::size_t>> leader() {
+  // As the leader sees them.
+  Task<Result<Seats>> seats() {
     const Nanos until = env_.clock.mono() + seconds(20);
     for (;;) {
-      for (std::size_t i = 0; i < cluster_.size(); ++i) {
-        auto found = co_await leader(i);
-        if (found && found.value() == i) co_return i;
+      for (const std::string& node : traffic_.nodes()) {
+        auto seen = co_await seats_by(node);
+        if (seen && seen.value().leader == node) co_return seen;
       }
       if (env_.clock.mono() > until) {
         co_return Error(Errc::unavailable, "nobody led the cluster for 20 s");
@@ -145,43 +180,38 @@ class Demo {
       co_await sleep_for(env_, kRetryPause);
     }
   }
+  Task<Result<cli::MovesView>> moves() {
+    auto answer = co_await traffic_.anyone().call(
+        http::Method::get, "/v1/cluster/moves?detail=1&history=1&limit=1000");
+    if (!answer) co_return answer.error();
+    co_return cli::read_moves(std::move(answer.value().body));
+  }
 
   Task<Result<void>> introduce() {
-    NARAD_CO_TRY(const std::size_t first, co_await leader());
-    std::map<std::string, int> owned;
-    for (const char* topic : {"packages", "files"}) {
-      NARAD_CO_TRY(auto info, co_await clients_[first]->topic(topic));
-      for (const client::PartitionStats& p : info.stats) ++owned[p.owner_node];
-    }
+    NARAD_CO_TRY(const Seats seats, co_await this->seats());
     for (std::size_t i = 0; i < cluster_.size(); ++i) {
       say(i == 0 ? "members" : "",
           cat(name(i), ": pid ", cluster_.node(i).child().pid(),
-              ", http://127.0.0.1:", cluster_.node(i).port(), ", owns ", owned[name(i)],
-              " of 12 partitions", i == first ? ", leads" : ""));
+              ", http://127.0.0.1:", cluster_.node(i).port(), ", owns ", owned_by(seats, name(i)),
+              " of ", 2 * kPartitions, " partitions", name(i) == seats.leader ? ", leads" : ""));
     }
     co_return ok();
   }
-
-  // Writes metadata through `node` until `ended` and one more write is done; the longest time in
-  // which none was.
-  Task<void> watch_metadata(std::size_t node, const bool* ended, Nanos* longest) {
-    Nanos last = env_.clock.mono();
-    for (std::int64_t turn = 0;; ++turn) {
-      const bool final = *ended;
-      client::TopicChange change;
-      change.retention_ms = 86'400'000 + turn % 2;
-      auto changed = co_await clients_[node]->change_topic("files", change);
-      if (changed) {
-        const Nanos now = env_.clock.mono();
-        *longest = std::max(*longest, now - last);
-        last = now;
-        if (final) co_return;
-      }
-      co_await sleep_for(env_, milliseconds(2));
+  static std::int64_t owned_by(const Seats& seats, const std::string& node) {
+    const auto at = seats.members.find(node);
+    return at == seats.members.end() ? 0 : at->second.owned;
+  }
+  static std::string shares(const Seats& seats) {
+    std::string text;
+    for (const auto& [node, seat] : seats.members) {
+      text += cat(text.empty() ? "" : ", ", node, " ", seat.owned);
     }
+    return text;
   }
 
-  // Ends a node in its way, waits until metadata can be written again, and starts it again.
+  // ---- what is done to them
+
+  // Ends a node in its way, and starts it again.
   Task<Result<void>> down_and_up(std::string_view how, std::size_t victim, std::string_view when) {
     e2e::Broker* broker = &cluster_.node(victim);
     const bool killed = how == "kill -9";
@@ -199,150 +229,169 @@ class Demo {
       if (broker->start()) return ok();
       return Error(Errc::unavailable, cat("a node did not start again:\n", broker->why()));
     };
-    bool ended = false;
-    Nanos gap{0};
-    TaskGroup watch(env_);
-    const std::size_t witness = (victim + 1) % cluster_.size();
-    bool watched = false;
-    watch.spawn("metadata", flagged(watch_metadata(witness, &ended, &gap), &watched));
+    (void)traffic_.take_longest_gap();
     auto went = co_await blocking(env_, "end a node", std::move(down));
-    ended = true;
-    while (!watched) co_await done_.wait_for(milliseconds(2));
-    co_await watch.stop();
     NARAD_CO_TRY(std::move(went));
-    auto now_leads = co_await leader(witness);
     const Nanos begin = env_.clock.mono();
     auto came = co_await blocking(env_, "start a node", std::move(up));
     NARAD_CO_TRY(std::move(came));
-    say(how,
-        cat(name(victim), " (pid ", old, "), ", when, ". ",
-            now_leads ? cat(name(now_leads.value()), " led then") : std::string("Nobody led"),
-            "; no metadata could be written for ", duration_text(gap), ". ", name(victim),
-            " was ready again ", duration_text(env_.clock.mono() - begin), " after its new start"));
+    const Nanos ready = env_.clock.mono() - begin;
+    NARAD_CO_TRY(const Seats seats, co_await this->seats());
+    say(how, cat(name(victim), " (pid ", old, "), ", when, ". ", seats.leader,
+                 " leads; the longest time without an accepted message was ",
+                 duration_text(traffic_.take_longest_gap()), ". ", name(victim),
+                 " was ready again ", duration_text(ready), " after its new start"));
     co_return ok();
   }
-  Task<void> flagged(Task<void> work, bool* flag) {
-    co_await std::move(work);
-    *flag = true;
-    done_.notify_all();
-  }
-
   Task<Result<void>> kill_leader() {
-    NARAD_CO_TRY(const std::size_t victim, co_await leader());
-    co_return co_await down_and_up("kill -9", victim,
+    NARAD_CO_TRY(const Seats seats, co_await this->seats());
+    co_return co_await down_and_up("kill -9", number(seats.leader),
                                    "the leader, with half of the messages accepted");
   }
-  // Every node owns partitions: one that does not lead.
-  Task<Result<void>> kill_owner() {
-    NARAD_CO_TRY(const std::size_t leads, co_await leader());
-    co_return co_await down_and_up("kill -9", (leads + 1) % cluster_.size(),
-                                   "an owner of partitions, with a third of the messages acked");
-  }
   Task<Result<void>> stop_leader() {
-    NARAD_CO_TRY(const std::size_t victim, co_await leader());
-    co_return co_await down_and_up("SIGTERM", victim,
-                                   "the leader, with two thirds of the messages acked");
+    NARAD_CO_TRY(const Seats seats, co_await this->seats());
+    co_return co_await down_and_up("SIGTERM", number(seats.leader), "the leader, once more");
   }
 
-  Task<void> counted(Task<void> work) {
-    co_await std::move(work);
-    if (--running_ == 0) done_.notify_all();
-  }
-  // Runs kWorkers of `worker`, and strikes each blow when it is time.
-  Task<Result<void>> under_blows(Task<void> (Demo::*worker)(), std::vector<Blow> blows) {
-    running_ = kWorkers;
-    TaskGroup group(env_);
-    for (std::size_t i = 0; i < kWorkers; ++i) group.spawn("worker", counted((this->*worker)()));
-    Result<void> outcome = ok();
-    for (std::size_t i = 0; outcome && i < blows.size(); ++i) {
-      while (running_ > 0 && !(this->*blows[i].time)()) co_await done_.wait_for(milliseconds(2));
-      outcome = co_await (this->*blows[i].strike)();
-    }
-    while (outcome && running_ > 0) co_await done_.wait();
-    co_await group.stop();
-    co_return outcome;
-  }
-
-  bool half_sent() const { return accepted_ >= items_.size() / 2; }
-  bool third_acked() const { return acked_ >= items_.size() / 3; }
-  bool two_thirds_acked() const { return acked_ >= items_.size() * 2 / 3; }
-
-  // Sends item after item, each through any node; one that was not answered is sent again through
-  // another, since it may not be there.
-  Task<void> produce_worker() {
-    while (next_ < items_.size()) {
-      std::size_t i = next_++;
-      client::ProduceOptions options;
-      options.key = items_[i].key;
-      for (;;) {
-        auto sent = co_await anyone().produce(items_[i].topic, items_[i].payload, options);
-        book_.sent(i, sent.has_value());
-        if (sent) break;
-        co_await sleep_for(env_, kRetryPause);
+  // A node joins and gets its share; a source dies in the middle of its first copy.
+  Task<Result<void>> join() {
+    const std::size_t fresh = cluster_.size();
+    (void)traffic_.take_longest_gap();
+    auto add = [this]() -> Result<void> {
+      if (cluster_.add()) return ok();
+      return Error(Errc::unavailable, cat("a node did not join:\n", cluster_.why()));
+    };
+    const Nanos begin = env_.clock.mono();
+    auto added = co_await blocking(env_, "add a node", std::move(add));
+    NARAD_CO_TRY(std::move(added));
+    use(fresh);
+    say("join",
+        cat(name(fresh), " is a member and ready after ", duration_text(env_.clock.mono() - begin),
+            ": its share of the partitions follows"));
+    may_kill_ = true;
+    const auto even = [](const Seats& s) {
+      std::int64_t least = 1'000'000, most = 0;
+      for (const auto& [node, seat] : s.members) {
+        if (seat.role != "leader" && seat.role != "voter") return false;
+        least = std::min(least, seat.owned);
+        most = std::max(most, seat.owned);
       }
-      ++accepted_;
-    }
-  }
-  Task<Result<void>> produce() {
-    Nanos begin = env_.clock.mono();
-    std::vector<Blow> blows{{&Demo::half_sent, &Demo::kill_leader}};
-    NARAD_CO_TRY(co_await under_blows(&Demo::produce_worker, std::move(blows)));
-    Nanos took = env_.clock.mono() - begin;
-    say("produce",
-        cat(accepted_, " messages, ", mib(bytes_of(items_)), " accepted through random nodes in ",
-            duration_text(took), " (", per_second(accepted_, took), " msg/s, ",
-            mib(per_second(bytes_of(items_), took)), "/s, the kill included)"));
+      return s.members.size() == kNodes + 1 && most - least <= 1;
+    };
+    NARAD_CO_TRY(const Seats seats, co_await watch(even, "the new node did not get its share"));
+    say("even", cat("partitions: ", shares(seats), "; ", duration_text(env_.clock.mono() - begin),
+                    " after its start. The longest time without an accepted message was ",
+                    duration_text(traffic_.take_longest_gap())));
     co_return ok();
   }
 
-  // Through any node; through another if that one died.
-  Task<void> ack(std::string topic, std::string handle) {
-    for (std::size_t i = 0; i < kAckTries; ++i) {
-      auto acked = co_await anyone().ack(topic, handle);
-      if (acked) ++acked_;
-      if (acked || acked.error().code() == Errc::gone) co_return;
-      co_await sleep_for(env_, kRetryPause);
+  // A node that does not lead gives all away and leaves.
+  Task<Result<void>> decommission() {
+    NARAD_CO_TRY(const Seats before, co_await this->seats());
+    std::string leaving;
+    for (const auto& [node, seat] : before.members) {
+      if (node != before.leader && number(node) < kNodes) leaving = node;
+    }
+    const Nanos begin = env_.clock.mono();
+    (void)traffic_.take_longest_gap();
+    NARAD_CO_TRY(
+        co_await traffic_.client(before.leader)
+            .call(http::Method::post, cat("/v1/cluster/members/", leaving, "/decommission")));
+    say("drain", cat(leaving, " is to leave, and owns ", owned_by(before, leaving), " partitions"));
+    traffic_.leave(leaving);
+    const auto gone = [leaving](const Seats& s) { return !s.members.contains(leaving); };
+    NARAD_CO_TRY(const Seats seats, co_await watch(gone, cat(leaving, " did not leave")));
+    left_ = leaving;
+    e2e::Broker* broker = &cluster_.node(number(leaving));
+    auto end = [broker] { return broker->child().wait(seconds(30)); };
+    const auto exit = co_await blocking(env_, "await its end", std::move(end));
+    if (!exit) {
+      co_return Error(Errc::internal, cat(leaving, " has left the cluster, but still runs"));
+    }
+    say("left",
+        cat(leaving, " is no member any more after ", duration_text(env_.clock.mono() - begin),
+            " and ended by itself (exit ", exit->code, "). Partitions: ", shares(seats),
+            ". The longest time without an accepted message was ",
+            duration_text(traffic_.take_longest_gap())));
+    co_return ok();
+  }
+
+  // Shows moves until no move is under way and `holds` says yes.
+  Task<Result<Seats>> watch(std::function<bool(const Seats&)> holds, std::string otherwise) {
+    const Nanos until = env_.clock.mono() + kPatience;
+    Moves before;
+    for (;;) {
+      auto now = co_await moves();
+      if (now) {
+        show(before, now.value());
+        NARAD_CO_TRY(co_await strike(now.value().moves));
+        before = std::move(now.value().moves);
+        NARAD_CO_TRY(Seats seats, co_await this->seats());
+        if (now && before.empty() && holds(seats)) co_return seats;
+      }
+      if (env_.clock.mono() > until) co_return Error(Errc::unavailable, std::move(otherwise));
+      co_await sleep_for(env_, kLook);
     }
   }
-  Task<void> consume_worker() {
-    std::string topic = consumers_++ % 2 == 0 ? "packages" : "files";
-    client::ConsumeOptions options;
-    options.wait = kPoll;
-    while (!finished()) {
-      auto messages = co_await anyone().consume(topic, options);
-      if (!messages) {
-        co_await sleep_for(env_, kRetryPause);
+  static void show(const Moves& before, const cli::MovesView& now) {
+    for (const cli::MoveView& m : now.moves) {
+      for (const std::string& line : cli::changes(before, {m})) {
+        const std::string progress =
+            m.report ? cli::bar(m.report->bytes_done, m.report->bytes_total, kBarWidth)
+                     : std::string(kBarWidth + 2, ' ');
+        say("", cat(progress, " ", line));
+      }
+    }
+    for (const cli::MoveView& m : cli::gone(before, now.moves)) {
+      for (const cli::EndedMoveView& e : now.history) {
+        if (e.id == m.id) say("", cat(cli::bar(1, 1, kBarWidth), " ", cli::end_line(e)));
+      }
+    }
+  }
+  // The first source that is seen in the middle of a copy dies.
+  Task<Result<void>> strike(Moves now) {
+    if (!may_kill_) co_return ok();
+    for (const cli::MoveView& m : now) {
+      if (!m.report || m.report->bytes_done == 0 || m.report->bytes_done >= m.report->bytes_total) {
         continue;
       }
-      for (const client::Received& m : messages.value()) {
-        last_delivery_ = env_.clock.mono();
-        book_.delivered(m.topic, m.key, m.payload, m.partition.value(), m.offset.value());
-        co_await ack(topic, m.receipt_handle);
-      }
+      may_kill_ = false;
+      co_return co_await down_and_up("kill -9", number(m.from),
+                                     cat("the source of ", m.topic, "/", m.partition, ", of which ",
+                                         format_bytes(m.report->bytes_done), " of ",
+                                         format_bytes(m.report->bytes_total), " were copied"));
     }
-  }
-  // All is there, and a quiet moment has shown that no copy follows; or patience ran out.
-  bool finished() const {
-    Nanos quiet = env_.clock.mono() - last_delivery_;
-    return (book_.all_delivered() && quiet > 2 * kPoll) || quiet > kPatience;
-  }
-  Task<Result<void>> consume() {
-    Nanos begin = env_.clock.mono();
-    last_delivery_ = begin;
-    std::vector<Blow> blows{{&Demo::third_acked, &Demo::kill_owner},
-                            {&Demo::two_thirds_acked, &Demo::stop_leader}};
-    NARAD_CO_TRY(co_await under_blows(&Demo::consume_worker, std::move(blows)));
-    Nanos took = last_delivery_ - begin;
-    say("consume",
-        cat(acked_, " messages consumed and acked through random nodes in ", duration_text(took),
-            " (", per_second(acked_, took), " msg/s, all of that included)"));
     co_return ok();
+  }
+
+  // ---- what came of it
+
+  Task<Result<void>> tell_history() {
+    NARAD_CO_TRY(const cli::MovesView view, co_await moves());
+    std::uint64_t bytes = 0, records = 0, frozen_most = 0, at_once = 0, copied = 0;
+    for (const cli::EndedMoveView& m : view.history) {
+      if (!m.receipt) {
+        ++at_once;
+        continue;
+      }
+      ++copied;
+      bytes += m.receipt->bytes;
+      records += m.receipt->records;
+      frozen_most = std::max(frozen_most, m.receipt->frozen_ms);
+    }
+    say("moved", cat(copied, " partitions with ", records, " messages, ", format_bytes(bytes),
+                     "; no longer frozen than ", frozen_most, " ms",
+                     at_once == 0 ? "" : cat("; ", at_once, " moves without a copy")));
+    if (may_kill_) say("", "no source was killed: every copy was done before it was seen");
+    if (copied > 0) co_return ok();
+    co_return Error(Errc::internal, "no partition was moved");
   }
 
   int report() {
-    Totals t = book_.totals();
-    bool good = t.lost == 0 && t.damaged == 0 && t.delivered == items_.size();
-    say("compared", cat(t.delivered, " of ", items_.size(), " messages, ", mib(t.delivered_bytes),
+    const Totals t = traffic_.totals();
+    const bool good = t.lost == 0 && t.damaged == 0 && t.delivered >= t.accepted &&
+                      t.accepted == traffic_.accepted();
+    say("compared", cat(t.delivered, " of ", t.accepted, " messages, ", mib(t.delivered_bytes),
                         t.damaged == 0 ? ": every one byte for byte what was sent" : ""));
     say("duplicate",
         cat(t.duplicates, " deliveries: ", t.duplicates_resent,
@@ -363,15 +412,10 @@ class Demo {
   Env& env_;
   e2e::Cluster& cluster_;
   const std::vector<Item>& items_;
-  Book book_;
-  std::vector<std::unique_ptr<Client>> clients_;  // one for each node
-  Event done_;
-  std::size_t running_ = 0;
-  std::size_t next_ = 0;
-  std::size_t consumers_ = 0;
-  std::uint64_t accepted_ = 0;
-  std::uint64_t acked_ = 0;
-  Nanos last_delivery_{0};
+  Traffic traffic_;
+  std::string left_;  // the node that was decommissioned
+  bool may_kill_ = false;
+  Nanos begin_{0};
 };
 
 int run(const std::string& binary, std::size_t files) {
@@ -390,8 +434,7 @@ int run(const std::string& binary, std::size_t files) {
     std::cerr << "narad-demo: found neither " << kStatusFile << " nor binary files" << std::endl;
     return 1;
   }
-  std::cout << "narad demo: real files through three nodes that are killed and stopped in turn"
-            << std::endl;
+  std::cout << "narad demo: real files through nodes that are killed, join and leave" << std::endl;
   say("input", cat(packages, " package descriptions (", mib(text_bytes), ", text), ",
                    items.size() - packages, " binary files (", mib(binary_bytes), ")"));
   const std::string password = made_up_secret();
@@ -402,6 +445,8 @@ int run(const std::string& binary, std::size_t files) {
   cluster_options.env["NARAD_SECURITY_ENABLED"] = "true";
   cluster_options.env["NARAD_ADMIN_PASSWORD"] = password;
   cluster_options.env["NARAD_CLUSTER_SECRET"] = made_up_secret();
+  const std::uint64_t rate = std::max(kRateMin, bytes_of(items) / kSecondsOfAll);
+  cluster_options.env["NARAD_MOVES_MAX_BYTES_PER_SECOND"] = cat(rate);
   e2e::Cluster cluster(std::move(cluster_options));
   const auto begin = e2e::Clock::now();
   if (!cluster.start()) {
@@ -418,6 +463,7 @@ int run(const std::string& binary, std::size_t files) {
   Demo demo(runtime.env(), cluster, password, items);
   int status = runtime.run(demo.run());
   for (std::size_t i = 0; i < cluster.size(); ++i) {
+    if (demo.has_left(i)) continue;
     auto exit = cluster.node(i).terminate(seconds(20));
     if (exit && exit->code == 0) continue;
     std::cerr << "narad-demo: node " << i << " did not end in order after SIGTERM\n"
