@@ -28,6 +28,7 @@ App::App(Env& env, World& world, int index)
             options.ingress = world.knobs_.ingress;
             options.dispatch = world.knobs_.dispatch;
             options.dispatch.plan.defects = plan_defects(world.defect_);
+            options.moves = move_hooks(world.defect_);
             options.wrap_target = [defect = world.defect_](dispatch::CommitTarget& inner) {
               return plant(defect, inner);
             };
@@ -70,6 +71,7 @@ MessagePtr App::make_message(Rng& random, const Topic& topic, std::uint64_t& id)
   message->incarnation = topic.incarnation;
   message->key = cat("k", random.below(20));
   message->partition = partition_of_key(message->key, topic.partitions);
+  world_.oracle_.belongs_to(id, message->partition);
   message->accepted_at = env_.clock.wall_millis();
   message->payload =
       Oracle::payload(id, static_cast<std::size_t>(random.below(world_.knobs_.message_bytes_max)));

@@ -72,6 +72,8 @@ class DefectiveFs final : public FileSystem {
   }
   Result<void> remove(const std::string& path) override { return inner_.remove(path); }
   Result<void> rename(const std::string& from, const std::string& to) override {
+    const bool set_aside = has(to, ".quarantine") && !has(from, ".quarantine");
+    if (defect_ == Defect::displaced_copy_deleted && set_aside) return remove_tree(inner_, from);
     return inner_.rename(from, to);
   }
   Result<void> mkdir(const std::string& path) override { return inner_.mkdir(path); }
@@ -133,6 +135,11 @@ const std::vector<DefectInfo>& all_defects() {
       {Defect::double_append, "double_append"},
       {Defect::failure_taken_for_success, "failure_taken_for_success"},
       {Defect::batch_cut_short, "batch_cut_short"},
+      {Defect::flip_without_epoch, "flip_without_epoch", true},
+      {Defect::thaw_without_void, "thaw_without_void", true},
+      {Defect::no_move_lease, "no_move_lease", true},
+      {Defect::no_check_after_sync, "no_check_after_sync", true},
+      {Defect::displaced_copy_deleted, "displaced_copy_deleted", true},
   };
   return all;
 }

@@ -11,6 +11,7 @@
 
 #include "internal/dispatch/plan.h"
 #include "internal/dispatch/target.h"
+#include "internal/node/move_hooks.h"
 #include "pkg/env/fs.h"
 
 namespace narad::simtest {
@@ -31,17 +32,26 @@ enum class Defect : std::uint8_t {
   double_append,              // the owner does not recognise a repeated hand-over
   failure_taken_for_success,  // a failed commit counts as settled
   batch_cut_short,            // the last record of a batch is left out and counts as settled
+  // Moves:
+  flip_without_epoch,      // a flip applies whatever became of its freeze
+  thaw_without_void,       // a freeze whose time is over ends without an entry of the log
+  no_move_lease,           // an owner cut off from the leader commits on
+  no_check_after_sync,     // the gate is not asked again before the HWM advances
+  displaced_copy_deleted,  // a copy that would be set aside is removed
 };
 
 struct DefectInfo {
   Defect defect;
   std::string_view name;
+  bool of_moves = false;  // only partitions that move show it
 };
 const std::vector<DefectInfo>& all_defects();
 
 // The disk as the defective release would use it. `inner` outlives it.
 std::unique_ptr<FileSystem> plant(Defect defect, FileSystem& inner);
 dispatch::PlanDefects plan_defects(Defect defect);
+// Moves of the defective release (defects_moves.cpp).
+node::MoveHooks move_hooks(Defect defect);
 // The hand-over of the defective release; null if the defect lies elsewhere. `inner` outlives it.
 std::unique_ptr<dispatch::CommitTarget> plant(Defect defect, dispatch::CommitTarget& inner);
 

@@ -104,6 +104,8 @@ void World::apply_to_network(const sim::Fault& fault) {
     wipe(static_cast<int>(node));
   } else if (fault.kind == "doom") {
     doom(node, number);
+  } else if (fault.kind == "ambush") {
+    ambush(number);
   } else if (fault.kind == "pause") {
     sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
     if (!machine.up() || machine.paused()) return;
@@ -142,6 +144,56 @@ void World::doom(int node, std::uint64_t number) {
       heal_network();
     });
   });
+}
+
+// The next partition that is frozen loses one of those who are to end the freeze, for longer than
+// the freeze lasts.
+void World::ambush(std::uint64_t number) {
+  if (knobs_.moves) watch_for_freezes(number, 1000);
+}
+
+void World::watch_for_freezes(std::uint64_t number, int looks) {
+  look();
+  const Assignment* frozen = nullptr;
+  if (ownership_.newest() != nullptr) {
+    ownership_.newest()->topics.for_each([&](const auto& row) {
+      for (const Assignment& a : row->assignments) frozen = a.freeze_armed ? &a : frozen;
+    });
+  }
+  if (frozen != nullptr) {
+    const Nanos delay = std::chrono::milliseconds(number / 12 % 100);
+    return later(delay, [this, number, a = *frozen] { strike(a, number); });
+  }
+  if (looks > 0) later(10ms, [this, number, looks] { watch_for_freezes(number, looks - 1); });
+}
+
+void World::strike(const Assignment& frozen, std::uint64_t number) {
+  std::string leader;
+  for (const auto& machine : machines_) {
+    if (!machine->up() || !machine->component<App>().started()) continue;
+    const auto seen = machine->component<App>().node().metastore().leader();
+    if (seen.is_self) leader = machine->host();
+  }
+  const std::string who = number % 3 == 0   ? frozen.owner_node
+                          : number % 3 == 1 ? frozen.target_node
+                                            : leader;
+  if (who.empty()) return;
+  const int node = node_of(who);
+  sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
+  if (!machine.up() || machine.paused()) return;
+  const Nanos length = knobs_.config.timing.freeze_ttl * 5 / 4 + 500ms;
+  reach_.hit(cat("ambush: ", number % 3 == 0 ? "source" : number % 3 == 1 ? "target" : "leader"));
+  switch (number / 3 % 4) {
+    case 0:
+    case 1:
+      machine.pause();
+      return later(length, [&machine] { machine.resume(); });
+    case 2:
+      net_.partition({node});
+      return later(length, [this] { heal_network(); });
+    default:
+      return machine.kill(sim::Machine::Kill::power_cut);
+  }
 }
 
 // A node loses its whole disk: what only that disk held is gone, and nothing else may be. Once a

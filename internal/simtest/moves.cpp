@@ -242,7 +242,7 @@ bool World::end_moves() {
   const auto sometimes = [&](const std::function<bool()>& holds) {
     return [this, holds, next = sim_.now()]() mutable {
       if (sim_.now() < next) return false;
-      next = sim_.now() + kLookEvery;
+      next = sim_.now() + 1s;
       return holds();
     };
   };

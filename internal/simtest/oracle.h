@@ -42,6 +42,8 @@ class Oracle {
   // About to be sent; its outcome is unknown until accepted() or refused().
   // `node`: whose disk holds it first.
   std::uint64_t sent(const std::string& topic, Incarnation incarnation, int node = 0);
+  // Where it belongs, by its key.
+  void belongs_to(std::uint64_t id, PartitionId home) { messages_.at(id).home = home; }
   void accepted(std::uint64_t id, Nanos now);
   void refused(std::uint64_t id);
 
@@ -114,6 +116,7 @@ class Oracle {
     State state = State::unknown;
     Nanos accepted_at{0};
     int node = 0;
+    PartitionId home{0};
     bool may_be_lost = false;  // its first disk is gone
   };
   struct Position {

@@ -39,6 +39,9 @@ class World {
   void wipe(int node);
   void doom(int node, std::uint64_t number);
   void heal_network();
+  void ambush(std::uint64_t number);
+  void watch_for_freezes(std::uint64_t number, int looks);
+  void strike(const Assignment& frozen, std::uint64_t number);
   bool each_node(const std::function<bool(App&)>& holds);
   std::uint64_t unsettled();
   bool has_disk(int node, const std::string& disk);

@@ -78,8 +78,11 @@ class PlantedBug : public testing::TestWithParam<DefectInfo> {};
 
 TEST_P(PlantedBug, IsFound_WithinTheBudget) {
   constexpr std::uint64_t kSeeds = 400;
+  const auto plans = GetParam().of_moves ? cluster_plan_of : plan_of;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const RunResult r = run(plan_of(seed), {}, GetParam().defect);
+    const sim::Plan plan = plans(seed);
+    if (GetParam().of_moves && plan.option("moves", 0) == 0) continue;
+    const RunResult r = run(plan, {}, GetParam().defect);
     if (r.outcome.violation.empty()) continue;
     std::printf("%s found by seed %llu: %s\n", std::string(GetParam().name).c_str(),
                 static_cast<unsigned long long>(seed), r.outcome.violation.c_str());
