@@ -31,7 +31,7 @@ constexpr std::size_t kPartitions = 6;  // of each of two topics
 constexpr std::size_t kBarWidth = 20;
 // Moves get so much of the data a second that a person can watch them.
 constexpr std::uint64_t kSecondsOfAll = 40;
-constexpr std::uint64_t kRateMin = 32 << 10;
+constexpr std::uint64_t kRateMin = 256 << 10;
 
 void say(std::string_view what, std::string_view text) {
   std::string column(what);
@@ -272,7 +272,6 @@ class Demo {
     const auto even = [](const Seats& s) {
       std::int64_t least = 1'000'000, most = 0;
       for (const auto& [node, seat] : s.members) {
-        if (seat.role != "leader" && seat.role != "voter") return false;
         least = std::min(least, seat.owned);
         most = std::max(most, seat.owned);
       }
@@ -320,6 +319,7 @@ class Demo {
   Task<Result<Seats>> watch(std::function<bool(const Seats&)> holds, std::string otherwise) {
     const Nanos until = env_.clock.mono() + kPatience;
     Moves before;
+    std::string standing = "not known";
     for (;;) {
       auto now = co_await moves();
       if (now) {
@@ -327,9 +327,12 @@ class Demo {
         NARAD_CO_TRY(co_await strike(now.value().moves));
         before = std::move(now.value().moves);
         NARAD_CO_TRY(Seats seats, co_await this->seats());
-        if (now && before.empty() && holds(seats)) co_return seats;
+        if (before.empty() && holds(seats)) co_return seats;
+        standing = cat(shares(seats), "; ", before.size(), " moves under way");
       }
-      if (env_.clock.mono() > until) co_return Error(Errc::unavailable, std::move(otherwise));
+      if (env_.clock.mono() > until) {
+        co_return Error(Errc::unavailable, cat(otherwise, ". Partitions: ", standing));
+      }
       co_await sleep_for(env_, kLook);
     }
   }

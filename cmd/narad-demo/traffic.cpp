@@ -13,7 +13,7 @@ using std::chrono::seconds;
 constexpr std::size_t kProducers = 8;
 constexpr std::size_t kConsumersPerTopic = 4;
 constexpr Nanos kRetryPause = milliseconds(20);
-constexpr Nanos kSteadyPause = milliseconds(20);  // of each producer, once all was sent once
+constexpr Nanos kSteadyPause = milliseconds(40);  // of each producer, once all was sent once
 constexpr Nanos kPoll = seconds(1);
 constexpr Nanos kPatience = seconds(90);
 constexpr std::size_t kAckTries = 5;
