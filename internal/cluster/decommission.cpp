@@ -63,6 +63,11 @@ class Judge {
     ++verdict_.partitions;
     if (!a.used) ++verdict_.unused;
     if (!a.target_node.empty()) ++outbound_;
+    const auto& disks = member_.disks;
+    if (a.used && std::find(disks.begin(), disks.end(), a.owner_disk) == disks.end()) {
+      if (stranded_++ == 0)
+        first_stranded_ = to_string(TopicPartition{row.topic.name, PartitionId(p)});
+    }
     std::string& first = a.used ? first_used_ : first_unused_;
     if (first.empty()) first = to_string(TopicPartition{row.topic.name, PartitionId(p)});
   }
@@ -89,6 +94,14 @@ class Judge {
               " with messages (", first_used_, used > 1 ? " and more" : "",
               "): nobody can copy them. Start ", id(), " again with its disks; it is drained then"),
           true);
+    }
+    if (!dead() && stranded_ > 0) {
+      keep(DrainRule::dead_owner,
+           cat(id(), " owns ", counted(stranded_, "partition", "partitions"), " with messages (",
+               first_stranded_, stranded_ > 1 ? " and more" : "",
+               ") on disks that it does not have: nobody can copy them. Mount those disks and "
+               "start it again"),
+           true);
     }
     if (!has_receiver()) {
       keep(DrainRule::no_receiver,
@@ -232,6 +245,8 @@ class Judge {
   const DrainAsked asked_;
   const bool wal_lost_;
   std::uint64_t outbound_ = 0, rescues_ = 0;
+  std::uint64_t stranded_ = 0;  // with messages, on disks that a living owner does not have
+  std::string first_stranded_;
   std::string first_used_, first_unused_, first_inbound_, first_rescue_;
   DrainVerdict verdict_;
 };

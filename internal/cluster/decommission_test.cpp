@@ -11,6 +11,7 @@ namespace {
 
 using raft::MemberRole;
 using raft::ReplicaId;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -136,6 +137,15 @@ TEST(Decommission, DEC_17_DeadOwner_IsHopelessForWhatHoldsMessages) {
   t.topic("orders", "n4");
   t.die("n4");
   EXPECT_THAT(t.rules("n4", before), ElementsAre("dead_owner!", "owns_partitions", "unreachable"));
+  EXPECT_THAT(t.judge("n4", before).reasons[0].detail, HasSubstr("orders/0"));
+}
+
+TEST(Decommission, DEC_17_DisksThatItDoesNotHave_AreHopelessForWhatHoldsMessages) {
+  Town t(4);
+  t.topic("empty", "n4", false);
+  t.topic("orders", "n4");
+  t.run(metastore::RegisterMember{"n4", "h", "c", "b", {"another"}, UnixMillis(1)});
+  EXPECT_THAT(t.rules("n4", before), Contains("dead_owner!"));
   EXPECT_THAT(t.judge("n4", before).reasons[0].detail, HasSubstr("orders/0"));
 }
 

@@ -67,6 +67,10 @@ std::string told(const State& state, const MovePlan& plan, const Explained& e,
     case Verdict::dead_owner:
       return cat("its owner ", a.owner_node, " is dead, so nobody can copy it: start ",
                  a.owner_node, " again with its disks");
+    case Verdict::disk_missing:
+      return cat("it lies on disk ", a.owner_disk, ", which ", a.owner_node,
+                 " does not have, so nobody can copy it: mount that disk and start ", a.owner_node,
+                 " again");
     case Verdict::no_receiver:
       return cat(why,
                  ", but no member is there to take it: none is alive that neither drains nor "

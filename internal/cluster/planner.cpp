@@ -70,10 +70,19 @@ class Planner {
     ++it->second.on_disk[disk];
   }
 
+  // A move would wait for that disk, in the place of one that gets on.
+  static bool lost_disk(const Item& item, const Member& owner) {
+    const auto& disks = owner.disks;
+    return item.row->used &&
+           std::find(disks.begin(), disks.end(), item.row->owner_disk) == disks.end();
+  }
+
   Verdict settled(Item item) {
     const std::string owner = item.row->owner_node;
     const bool held = limits_.held.contains(item.partition);
     if (auto it = receivers_.find(owner); it != receivers_.end()) {
+      // It is no work for its owner either, which takes its share of the others.
+      if (lost_disk(item, *it->second.member)) return Verdict::disk_missing;
       take_in(owner, item.row->owner_disk);
       if (held) return Verdict::held;
       it->second.settled.push_back(std::move(item));
@@ -84,6 +93,7 @@ class Planner {
     const bool bytes = item.row->used;
     if (dead && (bytes || member == nullptr || !member->draining)) return Verdict::dead_owner;
     if (held) return Verdict::held;
+    if (!dead && lost_disk(item, *member)) return Verdict::disk_missing;
     homeless_.push_back(std::move(item));  // its owner drains
     return receivers_.empty() ? Verdict::no_receiver : Verdict::waits;
   }
@@ -217,6 +227,8 @@ std::string_view to_string(Verdict verdict) {
       return "held";
     case Verdict::dead_owner:
       return "dead_owner";
+    case Verdict::disk_missing:
+      return "disk_missing";
     case Verdict::no_receiver:
       return "no_receiver";
     case Verdict::unassigned:

@@ -29,14 +29,15 @@ struct PlannerLimits {
 
 // Why a partition stays, or what is done about it.
 enum class Verdict : std::uint8_t {
-  moves,        // part of this plan
-  in_flight,    // is moving already
-  at_home,      // its owner has no more than its share
-  waits,        // would move, but enough others are moving
-  held,         // an operator aborted its last move a short while ago
-  dead_owner,   // its owner is dead: nobody can copy it now
-  no_receiver,  // there is nobody to take it
-  unassigned,   // nobody owns it: placement, not a move
+  moves,         // part of this plan
+  in_flight,     // is moving already
+  at_home,       // its owner has no more than its share
+  waits,         // would move, but enough others are moving
+  held,          // an operator aborted its last move a short while ago
+  dead_owner,    // its owner is dead: nobody can copy it now
+  disk_missing,  // its owner does not have the disk that it lies on: nobody can copy it now
+  no_receiver,   // there is nobody to take it
+  unassigned,    // nobody owns it: placement, not a move
 };
 std::string_view to_string(Verdict verdict);
 

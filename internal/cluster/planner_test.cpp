@@ -156,6 +156,25 @@ TEST(Planner, PLN_8_PartitionsOfADeadOwner_AreLeftAlone) {
   EXPECT_EQ(dead, 3u);
 }
 
+TEST(Planner, PLN_8_WhatLiesOnADiskThatItsOwnerDoesNotHave_IsLeftAlone) {
+  Cluster c;
+  for (const char* id : {"a", "b", "c"}) c.join(id);
+  c.create("orders", 9);
+  c.join("d");
+  c.join("c", {"another"});  // its disk was emptied, or is not mounted
+  const MovePlan plan = plan_moves(c.state);
+  EXPECT_EQ(plan.moves.size(), 2u);
+  for (const auto& move : plan.moves) EXPECT_NE(move.owner_node, "c");
+  const auto lost = std::count_if(plan.explained.begin(), plan.explained.end(),
+                                  [](const auto& e) { return e.verdict == Verdict::disk_missing; });
+  EXPECT_EQ(lost, 3);
+  EXPECT_EQ(c.settle(), 2u);
+  EXPECT_EQ(c.owned(), (Counts{{"a", 2}, {"b", 2}, {"c", 4}, {"d", 1}}));
+  c.drain("c");
+  EXPECT_EQ(c.settle(), 1u);
+  EXPECT_EQ(c.owned().at("c"), 3u);
+}
+
 TEST(Planner, DEC_2_DrainingNode_ShedsEverythingEvenly) {
   Cluster c;
   for (const char* id : {"a", "b", "c", "d"}) c.join(id);

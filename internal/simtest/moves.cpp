@@ -2,6 +2,7 @@
 // owners, and what must be left of it all in the end.
 #include <algorithm>
 
+#include "internal/metastore/move_rules.h"
 #include "internal/moves/local_copy.h"
 #include "internal/simtest/parts.h"
 #include "pkg/seglog/frame.h"
@@ -81,7 +82,7 @@ std::optional<metastore::Command> App::draw_move(Rng& random, const metastore::T
     clear.partition = partition;
     clear.target_node = a.target_node;
     clear.move_id = a.move_id;
-    clear.reason = "operator";
+    clear.reason = cat(metastore::kAbortedBy, "an operator");
     clear.now = env_.clock.wall_millis();
     return clear;
   }
@@ -229,7 +230,7 @@ void World::abort_moves() {
       clear.partition = PartitionId(p);
       clear.target_node = a.target_node;
       clear.move_id = a.move_id;
-      clear.reason = "its disk is gone";
+      clear.reason = cat(metastore::kAbortedBy, "an operator: its disk is gone");
       clear.now = app.wall_millis();
       app.propose(std::move(clear));
     }
