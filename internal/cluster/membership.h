@@ -52,6 +52,7 @@ class Membership {
   const Heartbeater& heartbeats() const { return heartbeater_; }
   Heartbeater& heartbeats() { return heartbeater_; }
   Desk& desk() { return desk_; }
+  Leadership& leadership() { return leadership_; }
   Balancer& balancer() { return controller_.balancer(); }
   const Balancer& balancer() const { return controller_.balancer(); }
   // How long this leader has not heard of the member; of no meaning while it does not lead.

@@ -9,6 +9,7 @@
 
 #include "internal/cluster/addresses.h"
 #include "internal/cluster/membership.h"
+#include "internal/cluster/operations.h"
 #include "internal/metastore/apply.h"
 #include "internal/peer/server.h"
 #include "pkg/base/text.h"
@@ -135,7 +136,9 @@ class SkyConsensus final : public Consensus {
   Task<Result<RaftIndex>> barrier(Nanos) override {
     ++sky_.barriers;
     co_await sleep_for(env_, 1ms);
-    if (!raft().leads) co_return Error(Errc::unavailable, "no majority confirmed the round");
+    if (!member() || sky_.leader.empty() || !sky_.quorum) {
+      co_return Error(Errc::unavailable, "no majority confirmed the round");
+    }
     co_return sky_.state.applied;
   }
   Task<Result<>> propose_change(raft::ConfigurationChange change) override {
@@ -175,8 +178,11 @@ class TestNode final : public FormationHost, public peer::Self, public peer::Add
         membership(env, *this, consensus, peers,
                    rules_of(setup.node, setup.peers, setup.initial_members, setup.forced),
                    configured(), [this] { return drain; }),
+        operations(
+            env, {consensus, membership.leadership(), setup.node, &membership.balancer(), &peers}),
         group(env) {
     membership.add_routes(server);
+    operations.add_routes(server);
     auto listening = server.listen(Endpoint{"", kPort});
     NARAD_ASSERT(listening.has_value());
     setup.started = false;
@@ -230,6 +236,7 @@ class TestNode final : public FormationHost, public peer::Self, public peer::Add
   peer::Peers peers;
   peer::Server server;
   Membership membership;
+  Operations operations;
   TaskGroup group;
 
  private:
