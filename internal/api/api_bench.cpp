@@ -68,6 +68,19 @@ class NullBroker final : public Broker {
                                                SettleMode) override {
     co_return std::vector<Result<void>>(handles.size(), ok());
   }
+  Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish) override { co_return no(); }
+  Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish, std::string) override {
+    co_return no();
+  }
+  Task<ReportsByNode> move_reports(std::vector<std::string>, Nanos) override {
+    co_return ReportsByNode();
+  }
+  Task<std::vector<DrainVerdict>> drains() override { co_return std::vector<DrainVerdict>(); }
+  Task<Result<DrainVerdict>> drain_verdict(std::string, bool) override { co_return no(); }
+  Task<Result<DrainOutcome>> decommission(std::string, bool) override { co_return no(); }
+  Task<Result<>> cancel_decommission(std::string) override { co_return no(); }
+  Task<Result<RebalanceOutcome>> rebalance(bool) override { co_return no(); }
+  Task<Result<Explanation>> explain(TopicPartition) override { co_return no(); }
   Readiness readiness() const override { return {}; }
 
   std::string payload = "{\"id\":1,\"text\":\"" + std::string(230, 'x') + "\"}";

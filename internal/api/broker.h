@@ -11,6 +11,7 @@
 #include "internal/metastore/state.h"
 #include "internal/metastore/topics.h"
 #include "internal/model/message.h"
+#include "internal/model/operations.h"
 #include "internal/model/receipt.h"
 #include "internal/wire/move_messages.h"
 #include "pkg/async/task.h"
@@ -117,6 +118,15 @@ class Broker {
                                                           std::string why) = 0;
   // Asks all of `nodes` at once, and takes no longer than `deadline`.
   virtual Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) = 0;
+
+  // ---- members and plans: as cluster/operations.h has them.
+  // What each draining member waits for, by id, as far as it can be had within about two seconds.
+  virtual Task<std::vector<DrainVerdict>> drains() = 0;
+  virtual Task<Result<DrainVerdict>> drain_verdict(std::string node, bool wal_lost) = 0;
+  virtual Task<Result<DrainOutcome>> decommission(std::string node, bool wal_lost) = 0;
+  virtual Task<Result<>> cancel_decommission(std::string node) = 0;
+  virtual Task<Result<RebalanceOutcome>> rebalance(bool dry_run) = 0;
+  virtual Task<Result<Explanation>> explain(TopicPartition partition) = 0;
 
   virtual Readiness readiness() const = 0;
   virtual ClusterInfo cluster_info() const { return {}; }

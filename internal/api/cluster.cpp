@@ -1,12 +1,35 @@
-// Members, as the local replica knows them (http-api 1.13).
+// Members, as the local replica knows them (http-api 1.13), and what those that drain wait for.
 #include <map>
 
+#include "internal/api/operation_json.h"
 #include "internal/api/routes.h"
 #include "pkg/json/writer.h"
 
 namespace narad::api {
 
+namespace {
+
+using Drains = std::map<std::string_view, const DrainVerdict*>;
+
+// One that leaves waits for nothing any more. Nothing of one that was not judged: its drain has
+// begun since.
+void write_drain_of(json::Writer& w, const metastore::Member& member, const Drains& drains) {
+  const auto at = drains.find(member.id);
+  if (member.leaving) {
+    DrainVerdict waits_for_nothing;
+    waits_for_nothing.leaving = true;
+    write_drain(w, waits_for_nothing);
+  } else if (member.draining && at != drains.end()) {
+    write_drain(w, *at->second);
+  }
+}
+
+}  // namespace
+
 Task<http::Response> list_members(Context& context, http::Request) {
+  const std::vector<DrainVerdict> verdicts = co_await context.broker.drains();
+  Drains drains;
+  for (const DrainVerdict& v : verdicts) drains.emplace(v.node, &v);
   const metastore::ViewPtr view = context.broker.view();
   struct Load {
     std::uint64_t owned = 0, outbound = 0;
@@ -38,8 +61,9 @@ Task<http::Response> list_members(Context& context, http::Request) {
         .member("outbound_moves", load.outbound)
         .member("role", role_of(m->id))
         .member("cluster_addr", m->cluster_addr)
-        .member("last_seen_ms", m->last_seen)
-        .end_object();
+        .member("last_seen_ms", m->last_seen);
+    write_drain_of(w, *m, drains);
+    w.end_object();
   });
   w.end_array().member("leader", info.leader).end_object();
   co_return http::json_response(200, w.take() + "\n");

@@ -13,14 +13,6 @@ namespace {
 // A destination that is slower is named as one that did not answer.
 constexpr Nanos kReportDeadline = std::chrono::milliseconds(1500);
 
-// What became of an order is known, unless it says otherwise.
-http::Response fail_order(Context& context, const Call& call, std::string_view op,
-                          const Error& error) {
-  if (error.code() != Errc::unknown_outcome) return fail_write(context, op, error);
-  call.outcome_unknown = true;
-  return fail(context.env.log, op, error);
-}
-
 // 409, with where the partition is and where it goes (ABT-7).
 http::Response refuse_order(const metastore::OrderRefusal& why, const Assignment& now) {
   Refusal refusal;
@@ -37,6 +29,13 @@ std::string aborted_by(const security::Caller& caller) {
 }
 
 }  // namespace
+
+http::Response fail_order(Context& context, const Call& call, std::string_view op,
+                          const Error& error) {
+  if (error.code() != Errc::unknown_outcome) return fail_write(context, op, error);
+  call.outcome_unknown = true;
+  return fail(context.env.log, op, error);
+}
 
 Task<http::Response> list_moves(Context& context, http::Request request) {
   auto query = parse_moves_query(http::Query(request.query()));

@@ -334,6 +334,84 @@ constexpr std::string_view kDocument = R"json({
       }
     }
   },
+  "/v1/cluster/members/{id}/decommission": {
+    "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}],
+    "post": {
+      "tags": ["cluster"], "operationId": "decommissionMember", "summary": "Move everything off a member, then let it leave",
+      "description": "The member takes no messages and no partitions any more, and is removed once it owns nothing and everything it took is handed over. Refused only for what would never pass. An order that holds already succeeds.",
+      "parameters": [
+        {"name": "dry_run", "in": "query", "description": "1: change nothing, and answer what would be so.", "schema": {"type": "string", "enum": ["1", "0", "true", "false"]}},
+        {"name": "wal_lost", "in": "query", "description": "1: the member is dead, and what its ingress WAL held is given up.", "schema": {"type": "string", "enum": ["1", "0", "true", "false"]}}
+      ],
+      "responses": {
+        "200": {"description": "Of a dry run.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/DrainVerdict"}}}},
+        "204": {"description": "It drains, or did already, or has left."},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Refused"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "502": {"$ref": "#/components/responses/Unreachable"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    },
+    "delete": {
+      "tags": ["cluster"], "operationId": "cancelDecommission", "summary": "Let a member stay that was to leave",
+      "description": "Also gives up on the moves that its drain began; partitions that are gone already stay where they are.",
+      "responses": {
+        "204": {"description": "It stays."},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Refused"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "502": {"$ref": "#/components/responses/Unreachable"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/rebalance": {
+    "post": {
+      "tags": ["cluster"], "operationId": "rebalance", "summary": "Plan moves now",
+      "description": "The leader does so by itself every few seconds, and when members change.",
+      "parameters": [
+        {"name": "dry_run", "in": "query", "description": "1: only say what would move.", "schema": {"type": "string", "enum": ["1", "0", "true", "false"]}}
+      ],
+      "responses": {
+        "200": {"description": "What was begun, or would be.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Rebalance"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "502": {"$ref": "#/components/responses/Unreachable"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/explain/{topic}/{partition}": {
+    "parameters": [
+      {"$ref": "#/components/parameters/topic"},
+      {"name": "partition", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 0}}
+    ],
+    "get": {
+      "tags": ["cluster"], "operationId": "explain", "summary": "Why a partition is where it is",
+      "responses": {
+        "200": {"description": "What the planner makes of it, and of each member.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Explanation"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
   "/v1/cluster/moves": {
     "get": {
       "tags": ["cluster"], "operationId": "listMoves", "summary": "Partitions on their way to another member",
@@ -642,9 +720,86 @@ constexpr std::string_view kDocument = R"json({
           "outbound_moves": {"type": "integer", "minimum": 0},
           "role": {"type": "string", "enum": ["leader", "voter", "non-voter", "none"]},
           "cluster_addr": {"type": "string", "description": "Where other nodes reach it."},
-          "last_seen_ms": {"type": "integer", "description": "When the leader last stored that it was heard, by the leader's clock; stored every 10 s."}
+          "last_seen_ms": {"type": "integer", "description": "When the leader last stored that it was heard, by the leader's clock; stored every 10 s."},
+          "drain": {
+            "type": "object", "description": "Of a member that is to leave: what is left, and what it waits for.",
+            "required": ["leaving", "partitions", "unused", "inbound", "reasons"],
+            "properties": {
+              "leaving": {"type": "boolean", "description": "Nothing keeps it, and nothing can stop it any more."},
+              "partitions": {"type": "integer", "minimum": 0, "description": "That it owns."},
+              "unused": {"type": "integer", "minimum": 0, "description": "Of these: never used, so that they change hands at once."},
+              "inbound": {"type": "integer", "minimum": 0, "description": "Moves that end there."},
+              "reasons": {"type": "array", "items": {"$ref": "#/components/schemas/DrainReason"}}
+            }
+          },
+          "decommission_blocked": {"type": "array", "description": "The rules of these reasons.", "items": {"type": "string"}}
         }
       }}}
+    },
+    "DrainReason": {
+      "type": "object", "required": ["rule", "detail", "hopeless"],
+      "properties": {
+        "rule": {"type": "string", "enum": ["owns_partitions", "move_target", "min_voters", "no_live_majority", "is_leader", "no_receiver", "dead_owner", "ingress_backlog", "unreachable"]},
+        "detail": {"type": "string", "description": "What is so, and what ends it."},
+        "hopeless": {"type": "boolean", "description": "It does not pass by itself: an order to begin would be refused."}
+      }
+    },
+    "DrainVerdict": {
+      "type": "object", "required": ["node", "possible", "draining", "leaving", "partitions", "unused", "inbound", "reasons"],
+      "properties": {
+        "node": {"type": "string"},
+        "possible": {"type": "boolean", "description": "No reason is hopeless."},
+        "draining": {"type": "boolean", "description": "It drains already; the reasons are what it waits for."},
+        "leaving": {"type": "boolean"},
+        "partitions": {"type": "integer", "minimum": 0},
+        "unused": {"type": "integer", "minimum": 0},
+        "inbound": {"type": "integer", "minimum": 0},
+        "reasons": {"type": "array", "items": {"$ref": "#/components/schemas/DrainReason"}}
+      }
+    },
+    "Rebalance": {
+      "type": "object", "required": ["dry_run", "cleared", "moves", "wanted"],
+      "properties": {
+        "dry_run": {"type": "boolean"},
+        "cleared": {"type": "array", "description": "Moves that were called off.", "items": {
+          "type": "object", "required": ["topic", "partition", "to", "reason"],
+          "properties": {"topic": {"type": "string"}, "partition": {"type": "integer", "minimum": 0}, "to": {"type": "string"}, "reason": {"type": "string"}}
+        }},
+        "moves": {"type": "array", "description": "As many as may begin now.", "items": {
+          "type": "object", "required": ["topic", "partition", "from", "to", "to_disk", "reason", "at_once"],
+          "properties": {
+            "topic": {"type": "string"}, "partition": {"type": "integer", "minimum": 0},
+            "from": {"type": "string"}, "to": {"type": "string"}, "to_disk": {"type": "string"}, "reason": {"type": "string"},
+            "at_once": {"type": "boolean", "description": "It was never used: nothing is copied."}
+          }
+        }},
+        "wanted": {"type": "integer", "minimum": 0, "description": "Moves that an even cluster takes, these included."}
+      }
+    },
+    "Explanation": {
+      "type": "object", "required": ["topic", "partition", "owner", "owner_disk", "used", "target", "target_disk", "verdict", "text", "would_go_to", "members"],
+      "properties": {
+        "topic": {"type": "string"},
+        "partition": {"type": "integer", "minimum": 0},
+        "owner": {"type": "string"},
+        "owner_disk": {"type": "string"},
+        "used": {"type": "boolean", "description": "It has held a message."},
+        "target": {"type": "string", "description": "Where it is on its way to; empty if it is not."},
+        "target_disk": {"type": "string"},
+        "id": {"type": "integer", "minimum": 1, "description": "Of the move that is under way."},
+        "verdict": {"type": "string", "description": "moves, waits, in_flight, at_home, held, dead_owner, disk_missing, no_receiver or unassigned."},
+        "text": {"type": "string", "description": "The same in words."},
+        "would_go_to": {"type": "string", "description": "Empty if the planner leaves it where it is."},
+        "members": {"type": "array", "items": {
+          "type": "object", "required": ["node", "standing", "owned", "share"],
+          "properties": {
+            "node": {"type": "string"},
+            "standing": {"type": "string", "description": "Empty if it takes partitions; else dead, draining or leaving."},
+            "owned": {"type": "integer", "minimum": 0, "description": "There, or on their way there."},
+            "share": {"type": "integer", "minimum": 0, "description": "How many it is to have."}
+          }
+        }}
+      }
     },
     "Moves": {
       "type": "object", "required": ["moves"],

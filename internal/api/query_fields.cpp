@@ -51,6 +51,15 @@ Result<bool> parse_switch(const http::Query& query, std::string_view name) {
   return invalid(cat(name, " must be 1 or 0"));
 }
 
+// Of an order, where a value that is overlooked would do what was not meant: once, and readable.
+Result<bool> parse_order_switch(const http::Query& query, std::string_view name) {
+  if (query.has_bad_name()) return invalid("invalid query: bad escape in a parameter name");
+  NARAD_TRY(auto text, single(query, name));
+  if (!text || text->empty() || text == "0" || text == "false") return false;
+  if (text == "1" || text == "true") return true;
+  return invalid(cat(name, " must be 1 or 0"));
+}
+
 Result<void> check_names(const http::Query& query) {
   if (query.has_bad_name()) return invalid("invalid query: bad escape in a parameter name");
   return ok();
@@ -158,6 +167,17 @@ Result<MovesQuery> parse_moves_query(http::Query query) {
   out.topic = given(query, "topic").value_or("");
   out.node = given(query, "node").value_or("");
   return out;
+}
+
+Result<DrainQuery> parse_drain_query(http::Query query) {
+  DrainQuery out;
+  NARAD_TRY(out.dry_run, parse_order_switch(query, "dry_run"));
+  NARAD_TRY(out.wal_lost, parse_order_switch(query, "wal_lost"));
+  return out;
+}
+
+Result<bool> parse_rebalance_query(http::Query query) {
+  return parse_order_switch(query, "dry_run");
 }
 
 Result<PartitionId> partition_in(const Topic& topic, std::uint64_t partition) {

@@ -51,6 +51,14 @@ struct MovesQuery {
 };
 Result<MovesQuery> parse_moves_query(http::Query query);
 
+struct DrainQuery {
+  bool dry_run = false;
+  bool wal_lost = false;  // what the ingress WAL of that member holds is given up
+};
+Result<DrainQuery> parse_drain_query(http::Query query);
+// `dry_run` of a rebalance.
+Result<bool> parse_rebalance_query(http::Query query);
+
 // The partition as an id, if the topic has it; invalid_argument "invalid partition" otherwise.
 Result<PartitionId> partition_in(const Topic& topic, std::uint64_t partition);
 

@@ -60,6 +60,11 @@ Task<http::Response> list_moves(Context& context, http::Request request);
 Task<http::Response> get_move(Context& context, http::Request request);
 Task<http::Response> start_move(Context& context, http::Request request);
 Task<http::Response> abort_move(Context& context, http::Request request);
+// operations.cpp
+Task<http::Response> decommission(Context& context, http::Request request);
+Task<http::Response> cancel_decommission(Context& context, http::Request request);
+Task<http::Response> rebalance(Context& context, http::Request request);
+Task<http::Response> explain(Context& context, http::Request request);
 // users.cpp
 Task<http::Response> create_user(Context& context, http::Request request);
 Task<http::Response> list_users(Context& context, http::Request request);
@@ -79,6 +84,11 @@ std::string_view openapi_document();
 // As fail(), for writes of metadata: when the consensus is not to be had, the contract has a
 // sentence of its own.
 http::Response fail_write(Context& context, std::string_view op, const Error& error);
+
+// As fail_write(), for orders about the cluster: the record learns it if nobody knows whether it
+// happened.
+http::Response fail_order(Context& context, const Call& call, std::string_view op,
+                          const Error& error);
 
 // 413, as every route answers a body over its limit. Produce checks its query first, so its
 // handlers do it themselves; for the others it is done before they are called.

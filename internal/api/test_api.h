@@ -41,6 +41,13 @@ class FakeBroker final : public Broker {
   Env* env = nullptr;
   ReportsByNode reports;
   std::vector<std::string> asked_for_reports;
+  // What comes of orders about members and plans.
+  std::vector<DrainVerdict> waiting;
+  Result<DrainVerdict> verdict = Error(Errc::not_found, "member not found: n9");
+  Result<DrainOutcome> departure = Error(Errc::not_found, "member not found: n9");
+  Result<> cancellation = Error(Errc::not_found, "member not found: n9");
+  Result<RebalanceOutcome> pass = RebalanceOutcome{};
+  Result<Explanation> explanation = Error(Errc::not_found, "topic not found");
   std::function<void()> on_catch_up;  // what this node had not heard of
   std::size_t catch_ups = 0;
 
@@ -180,6 +187,27 @@ class FakeBroker final : public Broker {
   Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos) override {
     asked_for_reports = std::move(nodes);
     co_return reports;
+  }
+  Task<std::vector<DrainVerdict>> drains() override { co_return waiting; }
+  Task<Result<DrainVerdict>> drain_verdict(std::string node, bool wal_lost) override {
+    calls.push_back(cat("verdict ", node, wal_lost ? " wal_lost" : ""));
+    co_return verdict;
+  }
+  Task<Result<DrainOutcome>> decommission(std::string node, bool wal_lost) override {
+    calls.push_back(cat("decommission ", node, wal_lost ? " wal_lost" : ""));
+    co_return departure;
+  }
+  Task<Result<>> cancel_decommission(std::string node) override {
+    calls.push_back(cat("cancel ", node));
+    co_return cancellation;
+  }
+  Task<Result<RebalanceOutcome>> rebalance(bool dry_run) override {
+    calls.push_back(dry_run ? "rebalance dry" : "rebalance");
+    co_return pass;
+  }
+  Task<Result<Explanation>> explain(TopicPartition partition) override {
+    calls.push_back(cat("explain ", to_string(partition)));
+    co_return explanation;
   }
   ClusterInfo cluster_info() const override { return info; }
   Readiness readiness() const override { return ready; }

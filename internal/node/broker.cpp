@@ -35,6 +35,7 @@ Broker::Broker(Env& env, std::string node_id, Parts parts,
                std::function<api::Readiness()> readiness)
     : env_(env),
       node_id_(std::move(node_id)),
+      operations_(parts.operations),
       metastore_(parts.metastore),
       ingress_(parts.ingress),
       partitions_(parts.partitions),
@@ -454,6 +455,30 @@ Task<Result<metastore::AbortAnswer>> Broker::abort_move(metastore::AbortWish wis
 
 Task<api::ReportsByNode> Broker::move_reports(std::vector<std::string> nodes, Nanos deadline) {
   return reports_.ask(std::move(nodes), deadline);
+}
+
+// ---- members and plans -----------------------------------------------------------------------
+
+Task<std::vector<DrainVerdict>> Broker::drains() { return operations_.drains(); }
+
+Task<Result<DrainVerdict>> Broker::drain_verdict(std::string node, bool wal_lost) {
+  return operations_.verdict(std::move(node), wal_lost);
+}
+
+Task<Result<DrainOutcome>> Broker::decommission(std::string node, bool wal_lost) {
+  return operations_.decommission(std::move(node), wal_lost);
+}
+
+Task<Result<>> Broker::cancel_decommission(std::string node) {
+  return operations_.cancel(std::move(node));
+}
+
+Task<Result<RebalanceOutcome>> Broker::rebalance(bool dry_run) {
+  return operations_.rebalance(dry_run);
+}
+
+Task<Result<Explanation>> Broker::explain(TopicPartition partition) {
+  return operations_.explain(std::move(partition));
 }
 
 Task<void> Broker::stop() {

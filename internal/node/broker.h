@@ -8,6 +8,7 @@
 #include <string>
 
 #include "internal/api/broker.h"
+#include "internal/cluster/operations.h"
 #include "internal/cluster/rounds.h"
 #include "internal/dispatch/target.h"
 #include "internal/ingress/ingress.h"
@@ -26,6 +27,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
  public:
   // All of them outlive the broker. `remote` and `wakes` are null on a node without peers.
   struct Parts {
+    cluster::Operations& operations;
     metastore::Proposer& metastore;
     ingress::Ingress& ingress;
     Partitions& partitions;
@@ -62,6 +64,12 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
                                                   std::string why) override;
   Task<api::ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) override;
+  Task<std::vector<DrainVerdict>> drains() override;
+  Task<Result<DrainVerdict>> drain_verdict(std::string node, bool wal_lost) override;
+  Task<Result<DrainOutcome>> decommission(std::string node, bool wal_lost) override;
+  Task<Result<>> cancel_decommission(std::string node) override;
+  Task<Result<RebalanceOutcome>> rebalance(bool dry_run) override;
+  Task<Result<Explanation>> explain(TopicPartition partition) override;
   api::Readiness readiness() const override;
   api::ClusterInfo cluster_info() const override;
 
@@ -119,6 +127,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
 
   Env& env_;
   std::string node_id_;
+  cluster::Operations& operations_;
   metastore::Proposer& metastore_;
   ingress::Ingress& ingress_;
   Partitions& partitions_;

@@ -119,11 +119,19 @@ void ClusterPlane::attach(metastore::Metastore& metastore,
   membership_.reset(new cluster::Membership(env_, *this, *consensus_, peers_,
                                             rules(config_, data_.identity().node_id), configured_,
                                             std::move(drain), options_));
+  const cluster::BalancerOptions& balancer = options_.controller.balancer;
+  cluster::OperationsOptions operations;
+  operations.targets = balancer.targets;
+  operations.planner = balancer.planner;
+  cluster::Operations::Parts parts{*consensus_, membership_->leadership(), data_.identity().node_id,
+                                   &membership_->balancer(), &peers_};
+  operations_ = std::make_unique<cluster::Operations>(env_, std::move(parts), operations);
 }
 
 Result<void> ClusterPlane::listen(LocalBroker& local, Wakes& wakes, MoveDesk moves) {
   NARAD_ASSERT(metastore_ != nullptr);
   membership_->add_routes(server_);
+  operations_->add_routes(server_);
   add_broker_routes(server_, local, wakes);
   add_move_routes(server_, std::move(moves));
   peer::RaftLane::add_route(server_, [this](raft::Message m, const std::string& from) {
@@ -191,6 +199,11 @@ Task<Result<wire::SilenceAnswer>> ClusterPlane::silence(std::string node) {
   answer.silent_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(0, silent.count()));
   answer.term = after.term;
   co_return answer;
+}
+
+cluster::BalancerReport ClusterPlane::balance() const {
+  if (!consensus_->raft().leads) return {};
+  return membership_->balancer().report();
 }
 
 api::ClusterInfo ClusterPlane::cluster_info() const {

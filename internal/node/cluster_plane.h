@@ -18,6 +18,7 @@
 
 #include "internal/api/broker.h"
 #include "internal/cluster/membership.h"
+#include "internal/cluster/operations.h"
 #include "internal/cluster/raft_consensus.h"
 #include "internal/metastore/metastore.h"
 #include "internal/node/data_dir.h"
@@ -67,6 +68,9 @@ class ClusterPlane final : public raftnode::Transport,
 
   std::vector<std::string> why_not_ready() const { return membership_->why_not_ready(); }
   cluster::Membership& membership() { return *membership_; }
+  cluster::Operations& operations() { return *operations_; }
+  // What this node sees of moves and departures while it leads; empty while it does not.
+  cluster::BalancerReport balance() const;
   // How long this node, as the leader, has not heard of `node` (moves: force-promote). Answered
   // only behind a round of the majority, so a leader that was replaced says not_leader. unavailable
   // if there was no such round in time.
@@ -109,6 +113,7 @@ class ClusterPlane final : public raftnode::Transport,
   RemoteOwners owners_;
   const cluster::MembershipOptions options_;
   std::unique_ptr<cluster::Membership> membership_;  // from attach() on
+  std::unique_ptr<cluster::Operations> operations_;  // likewise
 };
 
 }  // namespace narad::node

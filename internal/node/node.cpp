@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "internal/api/api.h"
+#include "internal/cluster/raft_consensus.h"
 #include "internal/dispatch/source.h"
+#include "internal/node/balance_metrics.h"
 #include "internal/node/broker.h"
 #include "internal/node/cluster_plane.h"
 #include "internal/node/drain.h"
@@ -68,6 +70,15 @@ struct Node::Impl {
 
   api::Readiness readiness() const;
 
+  // Orders about members and plans on a node without peers: it is the leader, and all there is.
+  struct Alone {
+    Alone(Env& env, metastore::Metastore& metastore, const std::string& node)
+        : consensus(metastore), leadership(env), operations(env, {consensus, leadership, node}) {}
+    cluster::RaftConsensus consensus;
+    cluster::Leadership leadership;
+    cluster::Operations operations;
+  };
+
   Env& env;
   Config config;
   NodeOptions options;
@@ -85,6 +96,7 @@ struct Node::Impl {
   std::unique_ptr<DataDir> data;
   std::unique_ptr<ClusterPlane> plane;  // null on a node without peers
   std::unique_ptr<metastore::Metastore> metastore;
+  std::unique_ptr<Alone> alone;      // null on a node with peers: the plane has its operations
   std::unique_ptr<MoveParts> moves;  // gates of partitions: outlives them
   std::unique_ptr<Partitions> partitions;
   std::unique_ptr<ingress::Ingress> ingress;
@@ -402,7 +414,10 @@ Task<Result<void>> Node::Impl::open_parts() {
   };
   drain = std::make_unique<Drain>(env, node_id, *metastore, data->root(), std::move(backlog));
   co_await drain->start();
-  Broker::Parts parts{*metastore, *ingress, *partitions, *local, nullptr, wakes.get(), drain.get()};
+  if (!plane) alone = std::make_unique<Alone>(env, *metastore, node_id);
+  cluster::Operations& operations = plane ? plane->operations() : alone->operations;
+  Broker::Parts parts{operations, *metastore, *ingress,    *partitions,
+                      *local,     nullptr,    wakes.get(), drain.get()};
   if (plane) {
     parts.remote = &plane->owners();
     parts.cluster_info = [this] { return plane->cluster_info(); };
@@ -649,8 +664,10 @@ Task<void> Node::Impl::idle_loop() {
 Task<void> Node::Impl::metrics_loop() {
   NodeMetrics publisher(registry);
   MoveMetrics move_publisher(registry);
+  BalanceMetrics balance_publisher(registry);
   for (;;) {
     move_publisher.publish(*moves, metastore->view(), node_id());
+    balance_publisher.publish(plane ? plane->balance() : cluster::BalancerReport{});
     publisher.publish(*metastore->view(), *partitions, *ingress, *dispatcher, clock.trusted(),
                       env.clock.wall_millis());
     auto space = [&fs = env.fs, root = data->root()] { return fs.space(root); };
@@ -725,6 +742,7 @@ Task<void> Node::Impl::close_parts() {
   ingress.reset();
   partitions.reset();
   moves.reset();
+  alone.reset();
   metastore.reset();
   plane.reset();
   data.reset();

@@ -90,6 +90,9 @@ void declare_narad_metrics(Registry& r) {
   add("narad_moves_bytes_total", counter, "Bytes copied by moves.");
   add("narad_moves_blocked", gauge, "Moves that wait for something to change, by reason.",
       {"reason"});
+  add("narad_decommission_blocked", gauge,
+      "1 for each reason that keeps a draining member in the cluster, as the leader sees it.",
+      {"node", "reason"});
   add("narad_errors_total", counter, "Errors, by where they happened.", {"component", "kind"});
   add("narad_boot_duration_seconds", gauge, "From process start to ready.");
   // What this implementation adds.
