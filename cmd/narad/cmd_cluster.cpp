@@ -1,40 +1,46 @@
+// `narad cluster members`, `decommission`, `rebalance` and `explain`.
+#include <algorithm>
+
+#include "cmd/narad/cluster_view.h"
 #include "cmd/narad/commands.h"
-#include "cmd/narad/format.h"
 #include "cmd/narad/session.h"
+#include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 #include "pkg/http/query.h"
-#include "pkg/json/document.h"
 #include "pkg/json/text.h"
 
 namespace narad::cli {
 namespace {
 
 using http::Method;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Nanos kLookEvery = seconds(1);
+constexpr Nanos kSilenceMax = minutes(1);   // of a server that said that the node drains
+constexpr Nanos kNotSeenMax = seconds(10);  // a drain that was begun, by the server that is asked
+constexpr int kRefused = 1;
+constexpr int kUsage = 2;
+constexpr int kInterrupted = 130;
 
 // Whether people read this: asked for, or standard output is a terminal.
 bool wants_text(const Session& s) {
-  std::string output = s.args.text("output");
+  const std::string output = s.args.text("output");
   return output.empty() ? s.terminal.out_is_terminal() : output == "text";
 }
 
-std::string cell(json::Value row, std::string_view name) {
-  auto v = row.find(name);
-  if (!v || v->is(json::Kind::null)) return "-";
-  return v->is(json::Kind::string) ? std::string(v->as_string()) : std::string(v->raw());
+int usage(const Session& s, std::string_view text) {
+  complain(s.terminal, cat(text, "; see narad help ", s.args.path().text().substr(6)));
+  return kUsage;
 }
 
-std::string members_table(json::Value list) {
-  std::string out =
-      cat(left("NODE", 20), ' ', left("ADDRESS", 24), ' ', left("STATUS", 8), ' ', left("ROLE", 10),
-          left("DRAINING", 9), right("PARTITIONS", 10), right("MOVES OUT", 11), "\n");
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    json::Value m = list.element(i);
-    out += cat(left(cell(m, "id"), 20), ' ', left(cell(m, "addr"), 24), ' ',
-               left(cell(m, "status"), 8), ' ', left(cell(m, "role"), 10),
-               left(cell(m, "draining") == "true" ? "yes" : "no", 9),
-               right(cell(m, "owned_partitions"), 10), right(cell(m, "outbound_moves"), 11), "\n");
+// With the command that shows why, or who there is.
+Error with_next(Error error, std::string_view on_conflict) {
+  if (error.code() == Errc::not_found) {
+    return {error.code(), cat(error.text(), "; see narad cluster members")};
   }
-  return out;
+  if (error.code() != Errc::conflict || on_conflict.empty()) return error;
+  return {error.code(), cat(error.text(), "; see ", on_conflict)};
 }
 
 Task<Result<int>> members(Session& s) {
@@ -43,20 +49,171 @@ Task<Result<int>> members(Session& s) {
     print_json(s.terminal, answer.body);
     co_return 0;
   }
-  NARAD_CO_TRY(auto document, json::Document::parse(std::move(answer.body), json::kBodyDepthMax));
-  auto list =
-      document.root().is(json::Kind::object) ? document.root().find("members") : std::nullopt;
-  if (!list || !list->is(json::Kind::array)) {
-    co_return Error(Errc::data_loss, "the server's answer has no list of members");
-  }
-  print_out(s.terminal, members_table(*list));
+  NARAD_CO_TRY(const auto list, read_members(std::move(answer.body)));
+  print_out(s.terminal, members_table(list));
   co_return 0;
 }
 
+// ---- decommission
+
+// Says how far the drain is whenever that has changed, until the node has left.
+class Wait {
+ public:
+  explicit Wait(Session& s) : s_(s), node_(s.args.operand(0)) {}
+
+  // The exit status, or an error that asking again cannot mend.
+  Task<Result<int>> run() {
+    const Nanos began = s_.env.clock.mono();
+    heard_ = began;
+    for (;;) {
+      auto answer = co_await s_.client.call(Method::get, "/v1/cluster/members");
+      const Nanos now = s_.env.clock.mono();
+      if (!answer) {
+        NARAD_CO_TRY(bear(answer.error(), now));
+      } else {
+        heard_ = now;
+        NARAD_CO_TRY(const auto list, read_members(std::move(answer.value().body)));
+        const auto status = look(list, now - began);
+        if (status) co_return *status;
+      }
+      if (s_.terminal.out_failed()) co_return 0;  // nobody reads on
+      co_await sleep_for(s_.env, kLookEvery);
+    }
+  }
+
+ private:
+  std::optional<int> look(const std::vector<MemberView>& list, Nanos since) {
+    const auto at = std::find_if(list.begin(), list.end(),
+                                 [this](const MemberView& m) { return m.id == node_; });
+    if (at == list.end()) {
+      say(cat(node_, " has left the cluster"));
+      return 0;
+    }
+    if (at->draining) {
+      seen_ = true;
+      say(drain_line(*at));
+      return std::nullopt;
+    }
+    if (!seen_ && since < kNotSeenMax) return std::nullopt;
+    complain(s_.terminal, cat(node_, " stays: its decommission was cancelled meanwhile"));
+    return kRefused;
+  }
+
+  // The server may come back; but the node that leaves does not, and may be the one that is asked.
+  Result<void> bear(const Error& error, Nanos now) {
+    const bool may_pass = error.code() == Errc::unavailable ||
+                          error.code() == Errc::unknown_outcome || error.code() == Errc::busy;
+    if (!may_pass) return error;
+    if (now - heard_ < kSilenceMax) {
+      say(cat(error.text(), "; trying again"));
+      return ok();
+    }
+    return Error(
+        Errc::unavailable,
+        cat(error.text(), "; if that server is ", node_,
+            " it may have left: ask another one, with narad cluster members --server URL"));
+  }
+
+  void say(const std::string& line) {
+    if (line == said_) return;
+    said_ = line;
+    print_out(s_.terminal, cat(format_rfc3339(s_.env.clock.wall_millis()), "  ", line, "\n"));
+  }
+
+  Session& s_;
+  const std::string node_;
+  bool seen_ = false;  // draining
+  Nanos heard_{0};
+  std::string said_;
+};
+
+Task<void> interrupted(Session& s) { co_await next_signal(s.env); }
+
+Task<Result<int>> wait_until_gone(Session& s) {
+  Wait wait(s);
+  auto waiting = wait.run();
+  auto interruption = interrupted(s);
+  const auto ended = co_await result_before(std::move(waiting), std::move(interruption));
+  if (!ended) {
+    s.terminal.err(
+        cat("narad: no longer waiting; the decommission goes on. Look again with narad "
+            "cluster decommission ",
+            s.args.operand(0), " --wait, or end it with --cancel\n"));
+    co_return kInterrupted;
+  }
+  co_return *ended;
+}
+
+Task<Result<int>> show_verdict(Session& s, std::string target) {
+  auto answer = co_await s.client.call(Method::post, std::move(target));
+  if (!answer) co_return with_next(answer.error(), "");
+  NARAD_CO_TRY(const VerdictView verdict, read_verdict(answer.value().body));
+  if (wants_text(s)) {
+    print_out(s.terminal, verdict_page(verdict));
+  } else {
+    print_json(s.terminal, answer.value().body);
+  }
+  if (verdict.possible) co_return 0;
+  complain(s.terminal, cat("a decommission of ", verdict.node, " would be refused"));
+  co_return kRefused;
+}
+
+// What goes with what; empty: all of it.
+std::string misfit(const Arguments& a) {
+  const bool wait = a.flag("wait");
+  if (a.flag("cancel") && (wait || a.flag("dry-run") || a.flag("wal-lost"))) {
+    return "--cancel goes with no other flag";
+  }
+  if (a.flag("dry-run") && wait) return "--dry-run begins nothing that --wait could wait for";
+  return {};
+}
+
 Task<Result<int>> decommission(Session& s) {
-  Method method = s.args.flag("cancel") ? Method::delete_ : Method::post;
-  std::string node = http::encode_component(s.args.operand(0));
-  NARAD_CO_TRY(co_await s.client.call(method, cat("/v1/cluster/members/", node, "/decommission")));
+  if (const std::string wrong = misfit(s.args); !wrong.empty()) co_return usage(s, wrong);
+  const std::string& node = s.args.operand(0);
+  std::string target = cat("/v1/cluster/members/", http::encode_component(node), "/decommission");
+  const bool cancel = s.args.flag("cancel");
+  if (s.args.flag("dry-run")) target += "?dry_run=1";
+  if (s.args.flag("wal-lost")) target += s.args.flag("dry-run") ? "&wal_lost=1" : "?wal_lost=1";
+  if (s.args.flag("dry-run")) co_return co_await show_verdict(s, std::move(target));
+  auto answer = co_await s.client.call(cancel ? Method::delete_ : Method::post, std::move(target));
+  if (!answer) {
+    const std::string next = cat("narad cluster decommission ", node, " --dry-run");
+    co_return with_next(answer.error(), cancel ? std::string_view() : std::string_view(next));
+  }
+  if (!s.args.flag("wait")) co_return 0;
+  co_return co_await wait_until_gone(s);
+}
+
+// ---- plans
+
+Task<Result<int>> rebalance(Session& s) {
+  std::string target = "/v1/cluster/rebalance";
+  if (s.args.flag("dry-run")) target += "?dry_run=1";
+  NARAD_CO_TRY(auto answer, co_await s.client.call(Method::post, std::move(target)));
+  if (!wants_text(s)) {
+    print_json(s.terminal, answer.body);
+    co_return 0;
+  }
+  NARAD_CO_TRY(const RebalanceView plan, read_rebalance(std::move(answer.body)));
+  print_out(s.terminal, rebalance_page(plan));
+  co_return 0;
+}
+
+Task<Result<int>> explain(Session& s) {
+  const auto partition = parse_number<std::uint32_t>(s.args.operand(1));
+  if (!partition) {
+    co_return usage(s, cat("a partition has a number, which ", s.args.operand(1), " is not"));
+  }
+  const std::string topic = http::encode_component(s.args.operand(0));
+  NARAD_CO_TRY(auto answer, co_await s.client.call(
+                                Method::get, cat("/v1/cluster/explain/", topic, '/', *partition)));
+  if (!wants_text(s)) {
+    print_json(s.terminal, answer.body);
+    co_return 0;
+  }
+  NARAD_CO_TRY(const ExplanationView explanation, read_explanation(std::move(answer.body)));
+  print_out(s.terminal, explanation_page(explanation));
   co_return 0;
 }
 
@@ -64,7 +221,9 @@ Task<Result<int>> decommission(Session& s) {
 
 int cluster_members(const Arguments& a, Terminal& t) { return run_session(a, t, members); }
 int cluster_decommission(const Arguments& a, Terminal& t) {
-  return run_session(a, t, decommission);
+  return run_session(a, t, decommission, {.signals = a.flag("wait")});
 }
+int cluster_rebalance(const Arguments& a, Terminal& t) { return run_session(a, t, rebalance); }
+int cluster_explain(const Arguments& a, Terminal& t) { return run_session(a, t, explain); }
 
 }  // namespace narad::cli

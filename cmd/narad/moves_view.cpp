@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cmd/narad/format.h"
+#include "cmd/narad/view_parts.h"
 #include "pkg/base/text.h"
 #include "pkg/json/document.h"
 #include "pkg/json/text.h"
@@ -18,49 +19,6 @@ constexpr std::size_t kBarWidth = 20;
 constexpr std::size_t kRecentShown = 5;
 
 // ---- reading
-
-// What an object says, or the value that nothing means. Texts are made fit for one line.
-class Fields {
- public:
-  explicit Fields(json::Value object) : object_(object) {}
-  std::string text(std::string_view name) const {
-    const auto v = find(name, json::Kind::string);
-    return v ? printable(v->as_string(), false) : std::string();
-  }
-  std::optional<std::uint64_t> maybe(std::string_view name) const {
-    const auto v = find(name, json::Kind::number);
-    const auto n = v ? v->as_int64() : std::nullopt;
-    if (!n || *n < 0) return std::nullopt;
-    return static_cast<std::uint64_t>(*n);
-  }
-  std::uint64_t count(std::string_view name) const { return maybe(name).value_or(0); }
-  std::int64_t time(std::string_view name) const {
-    constexpr std::uint64_t kMax = 253'402'300'799;  // the year 9999
-    return static_cast<std::int64_t>(std::min(count(name), kMax));
-  }
-  std::vector<std::string> texts(std::string_view name) const {
-    std::vector<std::string> out;
-    const auto v = find(name, json::Kind::array);
-    for (std::size_t i = 0; v && i < v->size(); ++i) {
-      const json::Value item = v->element(i);
-      if (item.is(json::Kind::string)) out.push_back(printable(item.as_string(), false));
-    }
-    return out;
-  }
-  std::optional<Fields> object(std::string_view name) const {
-    const auto v = find(name, json::Kind::object);
-    if (!v) return std::nullopt;
-    return Fields(*v);
-  }
-
- private:
-  std::optional<json::Value> find(std::string_view name, json::Kind kind) const {
-    auto v = object_.find(name);
-    if (v && !v->is(kind)) v.reset();
-    return v;
-  }
-  json::Value object_;
-};
 
 MoveReportView read_report(const Fields& f) {
   MoveReportView r;
@@ -200,41 +158,6 @@ std::string held_up(const MoveView& m) {
 }
 
 // ---- tables
-
-struct Column {
-  std::string_view title;
-  bool number = false;
-};
-using Row = std::vector<std::string>;
-
-// The heading and the rows, aligned; the last column is as wide as it likes.
-std::vector<std::string> align(const std::vector<Column>& columns, const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    std::size_t width = columns[c].title.size();
-    for (const Row& row : rows) width = std::max(width, row[c].size());
-    widths.push_back(width);
-  }
-  const auto line = [&](const auto& cell) {
-    std::string out;
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::string text(cell(c));
-      out += columns[c].number ? right(text, widths[c]) : left(text, widths[c]);
-      out += "  ";
-    }
-    out.erase(out.find_last_not_of(' ') + 1);
-    return out;
-  };
-  std::vector<std::string> lines{line([&](std::size_t c) { return columns[c].title; })};
-  for (const Row& row : rows) lines.push_back(line([&](std::size_t c) { return row[c]; }));
-  return lines;
-}
-
-std::string together(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += cat(line, "\n");
-  return out;
-}
 
 const std::vector<Column> kMoveColumns{
     {"PARTITION"}, {"FROM"},       {"TO"},         {"PHASE"},        {"COPIED", true},

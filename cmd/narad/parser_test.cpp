@@ -144,6 +144,9 @@ TEST(Parser, ClassicMistakes_AnswerOne) {
 TEST(Parser, OperatorMistakes_AnswerTwo) {
   EXPECT_EQ(parse_line("cluster members --bogus").status, 2);
   EXPECT_EQ(parse_line("cluster decommission").status, 2);
+  EXPECT_EQ(parse_line("cluster explain orders").status, 2);
+  EXPECT_EQ(parse_line("cluster rebalance now").status, 2);
+  EXPECT_TRUE(parse_line("cluster decommission n1 --wait --wal-lost").arguments);
   EXPECT_EQ(parse_line("serve --bogus=1").status, 2);
   EXPECT_EQ(parse_line("cluster moves -o yaml").status, 2);
   EXPECT_TRUE(parse_line("cluster moves -o json").arguments);

@@ -326,7 +326,7 @@ CommandSpec cluster_group() {
                        .manners = Manners::operators};
   group.children = {
       {.name = "members",
-       .summary = "Show the nodes",
+       .summary = "Show the nodes, and what those wait for that are to leave",
        .flags = {output},
        .connects = true,
        .manners = Manners::operators,
@@ -337,10 +337,39 @@ CommandSpec cluster_group() {
        .operands_min = 1,
        .operands_max = 1,
        .summary = "Move everything off a node, then drop it from the cluster",
-       .flags = {{"cancel", 0, boolean, "false", "", "take it back"}},
+       .details =
+           "Answers as soon as it is ordered, 0 also if it was before, and goes on by itself: "
+           "the node takes no more messages and partitions, and leaves once it owns nothing "
+           "and has handed over what it took. 1: refused, and every reason is named; the "
+           "same with --dry-run if it would be. --wait shows what is left and what is waited "
+           "for until the node has left; interrupting it ends nothing but the waiting, and "
+           "answers 130.",
+       .flags = {{"dry-run", 0, boolean, "false", "", "only say what would come of it"},
+                 {"wait", 0, boolean, "false", "", "watch until the node has left"},
+                 {"cancel", 0, boolean, "false", "", "take it back, with the moves that it began"},
+                 {"wal-lost", 0, boolean, "false", "",
+                  "the node is dead, and messages that it took and did not hand over are given up"},
+                 {"output", 'o', choice, "", "text|json",
+                  "how to print a dry run (json when not on a terminal)"}},
        .connects = true,
        .manners = Manners::operators,
        .run = cluster_decommission},
+      {.name = "rebalance",
+       .summary = "Plan moves now, so that every node has its share of the partitions",
+       .details = "The leader does so by itself every few seconds and when nodes come or go.",
+       .flags = {{"dry-run", 0, boolean, "false", "", "only say what would move"}, output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_rebalance},
+      {.name = "explain",
+       .operands = "TOPIC PARTITION",
+       .operands_min = 2,
+       .operands_max = 2,
+       .summary = "Say why a partition is where it is, and where it would go",
+       .flags = {output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_explain},
   };
   return group;
 }

@@ -15,6 +15,7 @@ namespace json = boost::json;
 using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class Cli : public ::testing::Test {
@@ -311,6 +312,43 @@ TEST_F(Cli, ABT_1_OrdersAboutMoves_AnswerByTheirManners) {
   refused(2, {"--watch", "--history"}, "do not go together");
 }
 
+TEST_F(Cli, DEC_17_DEC_18_Decommission_AnswersByItsManners) {
+  good({"topic", "add", "orders"});
+  const json::value members = json::parse(good({"cluster", "members"}));
+  const std::string node(members.at("members").at(0).at("id").as_string());
+  const auto answers = [&](int code, std::vector<std::string> words, std::string text) {
+    words.insert(words.begin(), {"cluster", "decommission"});
+    const Ran ran = narad(std::move(words));
+    EXPECT_EQ(ran.exit.code, code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(text));
+    return ran.out;
+  };
+  // The only node there is.
+  EXPECT_EQ(answers(1, {node}, "needs 3: add a node first"), "");
+  EXPECT_EQ(answers(1, {node, "--wait"}, cat("narad cluster decommission ", node, " --dry-run")),
+            "");
+  EXPECT_THAT(answers(1, {node, "--dry-run", "-o", "text"}, "would be refused"),
+              HasSubstr("    no_receiver: "));
+  const json::value verdict = json::parse(answers(1, {node, "--dry-run"}, "would be refused"));
+  EXPECT_FALSE(verdict.at("possible").as_bool());
+  EXPECT_EQ(answers(1, {"n9"}, "member not found: n9; see narad cluster members"), "");
+  EXPECT_EQ(answers(2, {node, "--cancel", "--wait"}, "--cancel goes with no other flag"), "");
+  EXPECT_EQ(answers(2, {node, "--dry-run", "--wait"}, "--dry-run begins nothing"), "");
+  EXPECT_EQ(good({"cluster", "decommission", node, "--cancel"}), "");
+  EXPECT_THAT(good({"cluster", "members"}), Not(HasSubstr("\"drain\"")));
+}
+
+TEST_F(Cli, Plans_OfALoneNode_AreThatEverythingStays) {
+  good({"topic", "add", "orders"});
+  EXPECT_EQ(good({"cluster", "rebalance", "-o", "text"}), "nothing is to move\n");
+  EXPECT_EQ(good({"cluster", "rebalance", "--dry-run", "-o", "text"}), "nothing is to move\n");
+  EXPECT_THAT(good({"cluster", "explain", "orders", "0", "-o", "text"}), HasSubstr("at_home: "));
+  const json::value why = json::parse(good({"cluster", "explain", "orders", "0"}));
+  EXPECT_EQ(why.at("verdict").as_string(), "at_home");
+  EXPECT_EQ(narad({"cluster", "explain", "nope", "0"}).exit.code, 1);
+  EXPECT_EQ(narad({"cluster", "explain", "orders", "x"}).exit.code, 2);
+}
+
 TEST_F(Cli, WatchingMoves_EndsWith130AndSaysHowToLookAgain) {
   ChildOptions how = options();
   Child watch(command({"cluster", "moves", "--watch"}), how);
@@ -397,6 +435,10 @@ TEST(CliAlone, CommandsWithoutABroker_AnswerByTheirManners) {
       {3, {"cluster", "moves", "start", "t", "0", "--to", "n1"}},
       {3, {"cluster", "moves", "abort", "t", "0"}},
       {3, {"cluster", "decommission", "n1"}},
+      {3, {"cluster", "decommission", "n1", "--dry-run"}},
+      {3, {"cluster", "decommission", "n1", "--wait"}},
+      {3, {"cluster", "rebalance"}},
+      {3, {"cluster", "explain", "t", "0"}},
   };
   for (const auto& [code, words] : cases) {
     std::vector<std::string> argv = words;
