@@ -350,15 +350,43 @@ Task<void> App::drain() {
   // A lease that nobody settles runs out by its owner's clock, which may be nearly four times
   // slower.
   const int enough = world_.knobs_.nodes > 1 ? 240 : 60;
-  while (empty_rounds < enough) {
+  // Where every owner says that all is acked no lease is left that could run out: a little longer,
+  // in case that was wrong.
+  constexpr int kAfterLast = 10;
+  int rounds_after_last = 0;
+  while (empty_rounds < enough && rounds_after_last < kAfterLast) {
     bool got = false;
     for (const char* topic : kTopics) {
       while (co_await consume_some(random, topic, true)) got = true;
     }
     empty_rounds = got || world_.unsettled() > 0 ? 0 : empty_rounds + 1;
+    const bool all_acked =
+        empty_rounds > 0 && world_.each_node([](App& a) { return a.all_acked(); });
+    rounds_after_last = all_acked ? rounds_after_last + 1 : 0;
     co_await sleep_for(env_, 200ms);  // leases of consumers that went away expire first
   }
   world_.drained_ = true;
+}
+
+// Of every partition that this node owns, as far as it knows; one that is not open is not known.
+bool App::all_acked() {
+  const auto open = node_.partitions().open_now();
+  const auto acked = [&](const PartitionId number, const metastore::TopicRow& row) {
+    const TopicPartition id{row.topic.name, number};
+    const auto found = std::find_if(open.begin(), open.end(), [&](const auto& partition) {
+      return partition->id == id && partition->incarnation == row.topic.incarnation;
+    });
+    if (found == open.end()) return false;
+    const auto stats = (*found)->delivery->stats();
+    return stats.lag <= stats.dropped;
+  };
+  for (const auto& row : topics()) {
+    for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
+      const Assignment& a = row->assignments[p];
+      if (a.used && a.owner_node == node_.node_id() && !acked(PartitionId(p), *row)) return false;
+    }
+  }
+  return true;
 }
 
 void App::check_lag() {

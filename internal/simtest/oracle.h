@@ -35,6 +35,7 @@ class Oracle {
 
   // The payload of message `id`: `bytes` long at least where the number itself does not need more.
   static std::string payload(std::uint64_t id, std::size_t bytes);
+  static bool is_payload(std::string_view text, std::uint64_t id, std::size_t bytes);
   // The number in a payload whose every byte is right; nothing otherwise.
   static std::optional<std::uint64_t> id_of(std::string_view payload);
 

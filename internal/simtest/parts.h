@@ -149,6 +149,7 @@ class App {
   void start_giving_up();
   void start_moving_away(int node);
   bool has_disk(const std::string& id) const { return node_.has_disk(id); }
+  bool all_acked();
   void check_lag();
   void start_read_back();
   // Answers whether nodes may be asked for their state now.
