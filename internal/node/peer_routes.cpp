@@ -108,11 +108,16 @@ void add_broker_routes(peer::Server& server, LocalBroker& local, Wakes& wakes) {
   add("POST /peer/v1/settle", settle);
   add("POST /peer/v1/replay", replay);
   add("POST /peer/v1/stats", stats);
-  server.route("POST /peer/v1/interest", Lane::control, [&wakes](Sender s, http::Request r) {
-    return interest(&wakes, std::move(s), std::move(r));
-  });
-  server.route("POST /peer/v1/wake", Lane::control,
-               [&wakes](Sender, http::Request r) { return wake(&wakes, std::move(r)); });
+  // Neither waits for anything: no deadline to watch.
+  peer::RouteOptions notes;
+  notes.runs_to_its_end = true;
+  server.route(
+      "POST /peer/v1/interest", Lane::control,
+      [&wakes](Sender s, http::Request r) { return interest(&wakes, std::move(s), std::move(r)); },
+      notes);
+  server.route(
+      "POST /peer/v1/wake", Lane::control,
+      [&wakes](Sender, http::Request r) { return wake(&wakes, std::move(r)); }, notes);
 }
 
 }  // namespace narad::node

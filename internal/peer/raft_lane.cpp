@@ -151,6 +151,7 @@ void RaftLane::add_route(Server& server, Deliver deliver) {
   auto shared = std::make_shared<const Deliver>(std::move(deliver));
   RouteOptions options;
   options.body_bytes_max = wire::kRaftBodyMax;
+  options.runs_to_its_end = true;  // it waits for nothing: no deadline to watch
   server.route(
       cat("POST ", kTarget), Lane::raft,
       [shared](Sender who, http::Request request) {

@@ -1,5 +1,8 @@
 #include "pkg/sim/sim.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
 
@@ -14,7 +17,10 @@ Sim::Sim(std::uint64_t seed) : seed_(seed), pick_(derive(seed, "scheduler")) {}
 
 Sim::~Sim() {
   // What is left belongs to nobody alive; bodies may look at the Sim while they go.
-  while (!queue_.empty()) queue_.extract(queue_.begin());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].id == 0) continue;
+    const Event dead = take(slots_[i].id);
+  }
 }
 
 Nanos Sim::later(Nanos delay) const {
@@ -23,77 +29,97 @@ Nanos Sim::later(Nanos delay) const {
 }
 
 Sim::EventId Sim::push(Nanos when, NodeId owner, const char* tag, std::unique_ptr<AnyBody> body) {
-  const EventId id = ++last_id_;
-  when = std::max(when, now_);
-  queue_.emplace(Key(when, id), Event{owner, tag, std::move(body)});
-  when_.emplace(id, when);
+  if (free_.empty()) {
+    NARAD_ASSERT(slots_.size() < EventId{1} << kSlotBits, "too many events");
+    free_.push_back(slots_.size());
+    slots_.emplace_back();
+  }
+  const EventId slot = free_.back();
+  free_.pop_back();
+  const EventId id = ++last_id_ << kSlotBits | slot;
+  slots_[slot].id = id;
+  slots_[slot].event = Event{owner, tag, std::move(body)};
+  ++live_;
+  enqueue(std::max(when, now_), id);
   return id;
 }
 
-bool Sim::cancel(EventId id) {
-  Event event{kWorld, nullptr, nullptr};
-  if (auto when = when_.find(id); when != when_.end()) {
-    auto it = queue_.find(Key(when->second, id));
-    event = std::move(it->second);
-    queue_.erase(it);
-    when_.erase(when);
-  } else {
-    for (auto& [owner, events] : put_off_) {
-      auto it = events.find(id);
-      if (it == events.end()) continue;
-      event = std::move(it->second);
-      events.erase(it);
-      break;
-    }
-    if (!event.body) return false;
+void Sim::enqueue(Nanos when, EventId id) {
+  slot_of(id).when = when;
+  heap_.emplace_back(when, id);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+// Until the key in front is that of an event, or there is none. Where most are stale, all of those
+// go.
+void Sim::skip_stale() {
+  const auto stale = [&](const Key& key) {
+    const Slot& slot = slot_of(key.second);
+    return slot.id != key.second || slot.when != key.first;
+  };
+  if (heap_.size() > 2 * live_ + 64) {
+    std::erase_if(heap_, stale);
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
+  while (!heap_.empty() && stale(heap_.front())) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+  }
+}
+
+// Its key stays behind, stale. REQUIRES: it is in the queue.
+Sim::Event Sim::take(EventId id) {
+  Slot& slot = slot_of(id);
+  Event event = std::move(slot.event);
+  slot.id = 0;
+  free_.push_back(id & ((EventId{1} << kSlotBits) - 1));
+  --live_;
+  return event;
+}
+
+bool Sim::cancel(EventId id) {
+  if (id == 0 || slot_of(id).id != id) return false;
+  const Event event = take(id);
   event.body->run(true);
   return true;
 }
 
+// In the order of the queue.
+std::vector<Sim::Key> Sim::keys_of(NodeId owner) const {
+  std::vector<Key> keys;
+  for (const Slot& slot : slots_) {
+    if (slot.id != 0 && slot.event.owner == owner) keys.emplace_back(slot.when, slot.id);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
 void Sim::drop_owner(NodeId owner) {
   // A destructor may call back in, so each event leaves the queue before it goes.
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    if (it->second.owner != owner) {
-      ++it;
-      continue;
+  for (auto keys = keys_of(owner); !keys.empty(); keys = keys_of(owner)) {
+    for (const auto& [when, id] : keys) {
+      if (slot_of(id).id != id) continue;
+      const Event dead = take(id);
     }
-    const Key key = it->first;
-    when_.erase(key.second);
-    {
-      auto dead = queue_.extract(it);
-    }
-    it = queue_.upper_bound(key);
-  }
-  while (put_off_.contains(owner) && !put_off_[owner].empty()) {
-    auto dead = put_off_[owner].extract(put_off_[owner].begin());
   }
   put_off_.erase(owner);
 }
 
 void Sim::postpone(NodeId owner, Nanos by) {
-  std::vector<std::pair<Key, Event>> moved;
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    if (it->second.owner != owner) {
-      ++it;
-      continue;
-    }
-    moved.emplace_back(Key(it->first.first + by, it->first.second), std::move(it->second));
-    it = queue_.erase(it);
-  }
-  for (auto& [key, event] : moved) {
-    when_[key.second] = key.first;
-    queue_.emplace(key, std::move(event));
-  }
+  for (const auto& [when, id] : keys_of(owner)) enqueue(when + by, id);
 }
 
 void Sim::attach(NodeId node, NodeContext* context) {
   NARAD_ASSERT(node >= 0);
-  NARAD_ASSERT(contexts_.emplace(node, context).second, "two live nodes with one id");
+  const auto place =
+      std::lower_bound(contexts_.begin(), contexts_.end(), std::pair(node, context),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+  NARAD_ASSERT(place == contexts_.end() || place->first != node, "two live nodes with one id");
+  contexts_.emplace(place, node, context);
 }
 
 void Sim::detach(NodeId node) {
-  contexts_.erase(node);
+  std::erase_if(contexts_, [&](const auto& context) { return context.first == node; });
   paused_.erase(node);
 }
 
@@ -101,26 +127,22 @@ void Sim::pause(NodeId node) { paused_.insert(node); }
 
 void Sim::resume(NodeId node) {
   if (paused_.erase(node) == 0) return;
-  auto it = put_off_.find(node);
-  if (it == put_off_.end()) return;
-  auto events = std::move(it->second);
-  put_off_.erase(it);
-  for (auto& [id, event] : events) {
-    when_.emplace(id, now_);
-    queue_.emplace(Key(now_, id), std::move(event));
+  for (const EventId id : std::exchange(put_off_[node], {})) {
+    if (slot_of(id).id == id) enqueue(now_, id);
   }
+  put_off_.erase(node);
 }
 
 bool Sim::step() {
   if (!contexts_.empty()) {
     // From a random node on, once around.
     const std::size_t n = contexts_.size();
-    auto it = std::next(contexts_.begin(), static_cast<std::ptrdiff_t>(pick_.below(n)));
+    std::size_t at = static_cast<std::size_t>(pick_.below(n));
     for (std::size_t i = 0; i < n; ++i) {
-      if (!paused_.contains(it->first)) {
-        running_ = it->first;
-        const std::size_t ran = it->second->poll_one();
-        const NodeId node = std::exchange(running_, kWorld);
+      if (const auto [node, context] = contexts_[at]; paused_.empty() || !paused_.contains(node)) {
+        running_ = node;
+        const std::size_t ran = context->poll_one();
+        running_ = kWorld;
         if (ran != 0) {
           ++handlers_;
           NARAD_ASSERT(++handlers_in_a_row_ < kSpinning, cat("node ", node, " spins"));
@@ -128,20 +150,20 @@ bool Sim::step() {
           return true;
         }
       }
-      if (++it == contexts_.end()) it = contexts_.begin();
+      if (++at == n) at = 0;
     }
   }
-  if (queue_.empty()) return false;
-  auto it = queue_.begin();
-  now_ = it->first.first;
-  const EventId id = it->first.second;
-  Event event = std::move(it->second);
-  queue_.erase(it);
-  when_.erase(id);
-  if (paused_.contains(event.owner)) {
-    put_off_[event.owner].emplace(id, std::move(event));
+  skip_stale();
+  if (heap_.empty()) return false;
+  const auto [when, id] = heap_.front();
+  std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+  heap_.pop_back();
+  now_ = when;
+  if (const NodeId owner = slot_of(id).event.owner; paused_.contains(owner)) {
+    put_off_[owner].push_back(id);  // it keeps its slot, so that it can be cancelled
     return true;
   }
+  Event event = take(id);
   handlers_in_a_row_ = 0;
   trace_step(event.owner, event.tag);
   running_ = event.owner;

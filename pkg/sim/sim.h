@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "pkg/env/clock.h"
@@ -33,13 +32,14 @@ inline constexpr NodeId kWorld = -1;
 // destroyed afterwards.
 class NodeContext : public asio::io_context {
  public:
-  NodeContext() : asio::io_context(1) {}
+  // One thread for all: no locks.
+  NodeContext() : asio::io_context(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE) {}
   void destroy_handlers() { this->asio::execution_context::shutdown(); }
 };
 
 class Sim {
  public:
-  using EventId = std::uint64_t;  // 0 is never given out
+  using EventId = std::uint64_t;  // 0 is never given out; later ones are greater
 
   explicit Sim(std::uint64_t seed);
   Sim(const Sim&) = delete;
@@ -94,7 +94,7 @@ class Sim {
   std::uint64_t trace() const { return hash_; }
   std::uint64_t events() const { return events_; }
   std::uint64_t handlers() const { return handlers_; }
-  std::size_t pending() const { return queue_.size(); }
+  std::size_t pending() const { return live_; }
   // Adds to the hash that double runs compare.
   void mix(std::uint64_t value);
   void mix(std::string_view text);
@@ -132,20 +132,35 @@ class Sim {
     std::unique_ptr<AnyBody> body;
   };
   using Key = std::pair<Nanos, EventId>;
+  // The queue is a heap of keys over slots that hold the events. An id carries its slot in its low
+  // bits; a key whose slot holds another id by now is stale: cancelled, and passed over.
+  static constexpr int kSlotBits = 24;
+  struct Slot {
+    EventId id = 0;
+    Nanos when{0};
+    Event event{kWorld, nullptr, nullptr};
+  };
 
   EventId push(Nanos when, NodeId owner, const char* tag, std::unique_ptr<AnyBody> body);
   Nanos later(Nanos delay) const;
+  Slot& slot_of(EventId id) { return slots_[id & ((EventId{1} << kSlotBits) - 1)]; }
+  void enqueue(Nanos when, EventId id);
+  void skip_stale();
+  Event take(EventId id);
+  std::vector<Key> keys_of(NodeId owner) const;
   void trace_step(NodeId owner, const char* tag);
 
   const std::uint64_t seed_;
   Rng pick_;
   Nanos now_{0};
-  EventId last_id_ = 0;
-  std::map<Key, Event> queue_;
-  std::unordered_map<EventId, Nanos> when_;  // never iterated
-  std::map<NodeId, NodeContext*> contexts_;  // ordered: nothing depends on addresses
+  EventId last_id_ = 0;    // without its slot
+  std::vector<Key> heap_;  // the earliest in front; stale ones among them
+  std::vector<Slot> slots_;
+  std::vector<EventId> free_;                              // slots
+  std::size_t live_ = 0;                                   // events, put-off ones included
+  std::vector<std::pair<NodeId, NodeContext*>> contexts_;  // ordered by node, never by address
   std::set<NodeId> paused_;
-  std::map<NodeId, std::map<EventId, Event>> put_off_;  // of paused nodes, past their time
+  std::map<NodeId, std::vector<EventId>> put_off_;  // of paused nodes, past their time
   NodeId running_ = kWorld;
   std::uint64_t handlers_in_a_row_ = 0;
   std::uint64_t events_ = 0, handlers_ = 0, hash_ = 0xcbf29ce484222325ull;
