@@ -231,8 +231,8 @@ int run_budget(const Arguments& a) {
     if (child == 0) {
       ::close(pipes[0]);
       sim::RunOptions options = options_of(a);
-      // Enough to pass the floor with a margin; by hand (no floor) as many as the time allows.
-      options.seeds = floor > 0 ? floor * 5 / 4 / workers : 1'000'000;
+      // Enough to pass the floor; by hand (no floor) as many as the time allows.
+      options.seeds = floor > 0 ? (floor + workers - 1) / workers : 1'000'000;
       // As far apart as a worker can go, so that no seed runs twice and counts for two. At least a
       // fixed step, so that a floor that moves a little does not change which seeds are run.
       options.first_seed = a.from + w * std::max<std::uint64_t>(kSeedsApart, options.seeds);
