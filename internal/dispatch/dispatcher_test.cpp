@@ -166,7 +166,7 @@ Task<void> check_refusal(Env& env, Node& node) {
   EXPECT_EQ(node.stored(0), 1u);
 }
 
-TEST_F(DispatcherTest, RefusingPartition_IsTriedEachSecondThenItsRecordsAreRerouted) {
+TEST_F(DispatcherTest, CLI_4_RefusingPartition_IsTriedEachSecondThenItsRecordsAreRerouted) {
   run(check_refusal);
 }
 

@@ -215,7 +215,7 @@ TEST_F(PlanTest, NewAssignment_IsTriedAtOnceAndInFull) {
   EXPECT_EQ(sends[0].batch.assignment_index, RaftIndex(2));
 }
 
-TEST_F(PlanTest, HomeFailingForTheGrace_ReroutesToTheNextPartition) {
+TEST_F(PlanTest, CLI_4_HomeFailingForTheGrace_ReroutesToTheNextPartition) {
   offer("t", {2, 2});
   keep_failing(0ms, 3s);
   std::vector<Send> sends;

@@ -666,7 +666,7 @@ TEST_F(RunnerTest, TGT_6_TargetThatRestarts_FinishesItsCopy) {
   expect_whole_move();
 }
 
-TEST_F(RunnerTest, SRC_12_PositionsOfTheLastListing_GoWithThePromotion) {
+TEST_F(RunnerTest, SRC_12_SRC_16_PositionsOfTheLastListing_GoWithThePromotion) {
   world.log.append(200);
   world.source.commits_each_tick = 1;
   ASSERT_TRUE(world.boot());
@@ -708,7 +708,7 @@ TEST_F(RunnerTest, CON_6_FrontierOfAnOlderSourceThatRanAhead_IsCappedAndSaid) {
   EXPECT_EQ(opened.value().positions.frontier, Offset(50));
 }
 
-TEST_F(RunnerTest, DUR_1_CPY_12_FlipIsProposed_OnceTheCopyIsOnTheDisk) {
+TEST_F(RunnerTest, DUR_1_CPY_12_MRK_7_FlipIsProposed_OnceTheCopyIsOnTheDisk) {
   world.log.append(300);
   ASSERT_TRUE(world.boot());
   std::uint64_t flips = 0;

@@ -80,7 +80,7 @@ TEST(SweepRules, SWP_6a_an_owner_without_records_vouches_for_nothing) {
   EXPECT_EQ(verdict(copy(), all_expired), SweepVerdict::quarantine);
 }
 
-TEST(SweepRules, SWP_6b_an_owner_without_marker_did_not_get_its_records_here) {
+TEST(SweepRules, SWP_6b_MRK_7_an_owner_without_marker_did_not_get_its_records_here) {
   wire::Listing unmarked = owner();
   unmarked.marker.reset();
   EXPECT_EQ(verdict(copy(), unmarked), SweepVerdict::quarantine);

@@ -57,7 +57,7 @@ bool accepted_more(const Producers& load, std::size_t more) {
   return soon([&] { return load.accepted() >= goal; }, 60s);
 }
 
-TEST(Moves, CLI_1_CLI_7_ANodeJoinsUnderLoad_PartitionsFlowOntoItAndNothingIsLost) {
+TEST(Moves, CLI_1_CLI_2_CLI_7_ANodeJoinsUnderLoad_PartitionsFlowOntoItAndNothingIsLost) {
   Cluster cluster(3);
   ASSERT_TRUE(cluster.start()) << cluster.why();
   cluster.create_topic("orders", 12);
