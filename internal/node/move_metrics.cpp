@@ -4,16 +4,15 @@
 
 namespace narad::node {
 
-void MoveMetrics::publish(const MoveParts& moves, const metastore::ViewPtr& state,
-                          const std::string& self) {
-  const moves::RunnerStats stats = moves.stats().runner;
+void MoveMetrics::publish(const moves::RunnerStats& stats, std::size_t in_flight,
+                          const metastore::ViewPtr& state, const std::string& self) {
   const auto blocked = [&](std::string_view reason, std::uint64_t count) {
     registry_.gauge("narad_moves_blocked", {std::string(reason)}).set(static_cast<double>(count));
   };
   blocked("copy_unverifiable", stats.blocked_unverifiable);
   blocked("source_dead_copy_behind", stats.blocked_copy_behind);
   blocked("source_went_back", stats.blocked_went_back);
-  registry_.gauge("narad_moves_inflight").set(static_cast<double>(moves.reports().size()));
+  registry_.gauge("narad_moves_inflight").set(static_cast<double>(in_flight));
   registry_.counter("narad_moves_bytes_total").add(static_cast<double>(stats.bytes - bytes_));
   bytes_ = stats.bytes;
   count_ended(state, self);

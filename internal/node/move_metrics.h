@@ -1,10 +1,12 @@
 #pragma once
 // Publishes what moves of this node count, as metrics (OBS-5). Gauges are set each time, so that
 // one that is over becomes 0.
-#include <optional>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include "internal/metastore/state.h"
-#include "internal/node/move_parts.h"
+#include "internal/moves/runner.h"
 #include "pkg/metrics/registry.h"
 
 namespace narad::node {
@@ -12,7 +14,9 @@ namespace narad::node {
 class MoveMetrics {
  public:
   explicit MoveMetrics(metrics::Registry& registry) : registry_(registry) {}
-  void publish(const MoveParts& moves, const metastore::ViewPtr& state, const std::string& self);
+  // `in_flight`: moves to this node that it works on now.
+  void publish(const moves::RunnerStats& stats, std::size_t in_flight,
+               const metastore::ViewPtr& state, const std::string& self);
 
  private:
   // Moves to this node that have ended since the last time.

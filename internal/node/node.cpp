@@ -666,7 +666,8 @@ Task<void> Node::Impl::metrics_loop() {
   MoveMetrics move_publisher(registry);
   BalanceMetrics balance_publisher(registry);
   for (;;) {
-    move_publisher.publish(*moves, metastore->view(), node_id());
+    move_publisher.publish(moves->stats().runner, moves->reports().size(), metastore->view(),
+                           node_id());
     balance_publisher.publish(plane ? plane->balance() : cluster::BalancerReport{});
     publisher.publish(*metastore->view(), *partitions, *ingress, *dispatcher, clock.trusted(),
                       env.clock.wall_millis());
