@@ -258,6 +258,31 @@ TEST_F(Balance, DEC_10_TargetsAimedAtADrainingNode_AreCleared) {
   ASSERT_TRUE(until([&] { return moves().empty(); }, 3s));
 }
 
+// Its drain is taken back, a topic is created, and it is drained anew, all between the judgement
+// under the placement lock and the entry that would let it go.
+TEST_F(Balance, DEC_11_WhatLandsOnItWhileItIsLetGo_KeepsIt) {
+  begin(4);
+  drain("n4");
+  bool raced = false;
+  w().sky.before_apply = [&](const metastore::Command& c) {
+    if (raced || std::get_if<metastore::Leaving>(&c) == nullptr) return;
+    raced = true;
+    EXPECT_TRUE(w().sky.apply(metastore::SetDraining{"n4", false}).done());
+    create("orders", 8);
+    drain("n4");
+  };
+  empty("n4");
+  ASSERT_TRUE(until([&] { return raced; }));
+  EXPECT_EQ(owned("n4"), 2u);
+  w().sim.run_for(20s);
+  w().sky.before_apply = nullptr;
+  ASSERT_NE(w().member("n4"), nullptr);
+  EXPECT_FALSE(w().member("n4")->leaving);
+  EXPECT_EQ(owned("n4"), 2u) << "nobody copies";
+  ASSERT_EQ(report().drains.size(), 1u);
+  EXPECT_TRUE(report().drains[0].has(DrainRule::owns_partitions));
+}
+
 TEST_F(Balance, DEC_12_LastHolder_KeepsItsMoveAndSaysWhy) {
   begin(4);
   create("orders", 12);

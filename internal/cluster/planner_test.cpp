@@ -41,7 +41,15 @@ struct Cluster {
     c.max_acked_ahead_per_partition = 1;
     ASSERT_TRUE(run(c));
   }
+  // As a fan-out child; there is no entry for it yet.
+  void attach(const std::string& child, const std::string& parent) {
+    metastore::TopicRow row = *state.topics.find(child);
+    row.topic.role = TopicRole::child;
+    row.topic.parent = parent;
+    state.topics.put(std::make_shared<const metastore::TopicRow>(std::move(row)));
+  }
   void drain(const std::string& id) { run(metastore::SetDraining{id, true}); }
+  void undrain(const std::string& id) { run(metastore::SetDraining{id, false}); }
   void die(const std::string& id) { run(metastore::MarkDead{id, state.members.find(id)->stamp}); }
   // Sets the targets of a plan; every one of them is granted.
   void begin(const MovePlan& plan) {
@@ -173,6 +181,46 @@ TEST(Planner, PLN_8_WhatLiesOnADiskThatItsOwnerDoesNotHave_IsLeftAlone) {
   c.drain("c");
   EXPECT_EQ(c.settle(), 1u);
   EXPECT_EQ(c.owned().at("c"), 3u);
+}
+
+TEST(Planner, PLN_9_AmongEquals_AChildKeepsAwayFromItsParent) {
+  Cluster c;
+  for (const char* id : {"a", "b"}) c.join(id);
+  c.create("orders", 2);
+  ASSERT_EQ(c.state.assignment("orders", PartitionId(0))->owner_node, "a");
+  ASSERT_EQ(c.state.assignment("orders", PartitionId(1))->owner_node, "b");
+  c.join("c");
+  for (const char* id : {"a", "b"}) c.drain(id);
+  c.create("orders-copy", 2);
+  c.attach("orders-copy", "orders");
+  for (const char* id : {"a", "b"}) c.undrain(id);
+  c.drain("c");
+  const MovePlan plan = plan_moves(c.state);
+  ASSERT_EQ(plan.moves.size(), 2u);
+  EXPECT_EQ(plan.moves[0].partition, PartitionId(0));
+  EXPECT_EQ(plan.moves[0].target_node, "b");
+  EXPECT_EQ(plan.moves[1].partition, PartitionId(1));
+  EXPECT_EQ(plan.moves[1].target_node, "a");
+}
+
+TEST(Planner, PLN_9_BalanceWins_AChildMayLieWithItsParent) {
+  Cluster c;
+  c.join("a");
+  c.create("orders", 1);
+  c.join("b");
+  c.drain("a");
+  c.create("others", 2);
+  c.join("c");
+  c.drain("b");
+  c.create("orders-copy", 1);
+  c.attach("orders-copy", "orders");
+  for (const char* id : {"a", "b"}) c.undrain(id);
+  c.drain("c");
+  ASSERT_EQ(c.owned(), (Counts{{"a", 1}, {"b", 2}, {"c", 1}}));
+  const MovePlan plan = plan_moves(c.state);
+  ASSERT_EQ(plan.moves.size(), 1u);
+  EXPECT_EQ(plan.moves[0].name, "orders-copy");
+  EXPECT_EQ(plan.moves[0].target_node, "a");
 }
 
 TEST(Planner, DEC_2_DrainingNode_ShedsEverythingEvenly) {

@@ -215,6 +215,28 @@ TEST_F(PlanTest, NewAssignment_IsTriedAtOnceAndInFull) {
   EXPECT_EQ(sends[0].batch.assignment_index, RaftIndex(2));
 }
 
+// The owner refuses while it is frozen; then the flip gives the partition to another one.
+TEST_F(PlanTest, CLI_3_FrozenPartition_IsTriedEachSecondAndGoesToItsNewOwner) {
+  offer("t", {0, 0});
+  done(act(0ms).at(0), BatchResult::failed);
+  for (const Nanos at : {Nanos(1s), Nanos(2s)}) {
+    EXPECT_THAT(act(at - 1ms), IsEmpty());
+    auto probe = act(at);
+    ASSERT_EQ(probe.size(), 1u);
+    EXPECT_EQ(to_string(probe[0].to), "t/0");
+    done(probe[0], BatchResult::failed);
+  }
+  routes.index = RaftIndex(2);
+  plan().on_routing_changed();
+  auto sends = act(2100ms);
+  ASSERT_EQ(sends.size(), 1u);
+  EXPECT_EQ(to_string(sends[0].to), "t/0");
+  EXPECT_FALSE(sends[0].batch.rerouted);
+  EXPECT_THAT(sequences(sends[0]), ElementsAre(1, 2));
+  done(sends[0]);
+  EXPECT_EQ(plan().checkpoint(), Sequence(3));
+}
+
 TEST_F(PlanTest, CLI_4_HomeFailingForTheGrace_ReroutesToTheNextPartition) {
   offer("t", {2, 2});
   keep_failing(0ms, 3s);

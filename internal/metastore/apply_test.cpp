@@ -438,6 +438,29 @@ TEST(Member, Leaving_NeedsItsDrainAndNothingToItsName) {
   EXPECT_EQ(m.run(SetDraining{"a", false}).code, ResultCode::conflict);
 }
 
+TEST(Member, DEC_11_OnceItLeaves_NothingLandsOnItAnyMore) {
+  Machine m;
+  m.run(member("a"));
+  m.run(creation("orders", 1, 7));
+  m.run(MarkUsed{"orders", Incarnation(7), PartitionId(0), "a", "d1"});
+  m.run(member("b"));
+  m.run(SetDraining{"b", true});
+  ASSERT_TRUE(m.run(Leaving{"b", m.state.members.find("b")->drain_id}).done());
+  ASSERT_TRUE(m.run(creation("later", 3, 8)).done());
+  EXPECT_EQ(m.owners("later"), "a/d1 a/d1 a/d1");
+  UpdateTopic more;
+  more.name = "orders";
+  more.incarnation = Incarnation(7);
+  more.partitions = 3;
+  ASSERT_TRUE(m.run(more).done());
+  EXPECT_EQ(m.owners("orders"), "a/d1 a/d1 a/d1");
+  EXPECT_EQ(m.run(SetTarget{"orders", Incarnation(7), PartitionId(0), "a", RaftIndex(0), "b", "d1",
+                            "operator"})
+                .code,
+            ResultCode::conflict);
+  EXPECT_FALSE(m.state.partition_naming("b"));
+}
+
 TEST(Member, DEC_10_ATarget_KeepsItFromLeaving) {
   Machine m;
   m.run(member("a"));
