@@ -111,6 +111,18 @@ TEST(SweepRules, SWP_9_a_leftover_install_is_judged_like_any_copy) {
   EXPECT_EQ(verdict(copy(), never_moved), SweepVerdict::quarantine);
 }
 
+// It was called dead and went on serving: what it took after the promotion is nowhere else.
+TEST(SweepRules, SRC_15_a_cut_off_source_keeps_what_it_took_after_the_promotion) {
+  wire::Listing promoted = owner();
+  promoted.marker->force_promoted = true;
+  promoted.marker->promoted_hwm = Offset(25);
+  promoted.hwm = Offset(90);  // the same offsets are other records there
+  EXPECT_EQ(verdict(copy(), promoted), SweepVerdict::quarantine);
+  LocalCopy stopped = copy();
+  stopped.end = Offset(25);
+  EXPECT_EQ(verdict(stopped, promoted), SweepVerdict::reclaim) << "it took nothing more";
+}
+
 TEST(SweepRules, SWP_5_only_unexpired_records_count) {
   LocalCopy old = copy();
   for (LocalSegment& s : old.segments) s.mtime = UnixMillis(80 * kHour);

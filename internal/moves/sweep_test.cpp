@@ -55,6 +55,39 @@ TEST(LocalCopy, ReadsIdentitySegmentsAndEndWithoutChangingAnything) {
   EXPECT_EQ(unmarked.value().log, kLog);
 }
 
+// It came here by a move itself, and its marker has survived that the partition moved on.
+TEST(LocalCopy, MRK_8_ItsOwnMarker_VouchesForNothing) {
+  sim::Solo solo;
+  FileSystem& fs = solo.machine.disk();
+  write_log(fs, "/d/p", 50);
+  wire::MoveMarker marker;
+  marker.source = "old";
+  marker.self = "old";
+  marker.incarnation = kLife;
+  marker.promoted_hwm = Offset(50);
+  marker.durable_at = UnixMillis(1);
+  const std::string text = wire::encode_marker_file(marker);
+  ASSERT_TRUE(replace_file(fs, join_path("/d/p", wire::kMoveMarkerFileName), as_bytes(text)));
+  auto copy = read_local_copy(fs, "/d/p");
+  ASSERT_TRUE(copy) << copy.error().text();
+  wire::Listing owner;
+  owner.incarnation = kLife;
+  owner.log = kLog;
+  owner.hwm = Offset(60);
+  for (const LocalSegment& s : copy.value().segments) {
+    owner.segments.push_back({s.base, s.bytes, s.sealed, s.mtime});
+  }
+  SweepTerms terms;
+  terms.self = "old";
+  const auto verdict = [&] { return judge_stale_copy(copy.value(), owner, terms).verdict; };
+  EXPECT_EQ(verdict(), SweepVerdict::quarantine) << "the owner has none";
+  owner.marker = marker;
+  owner.marker->promoted_hwm = Offset(40);
+  EXPECT_EQ(verdict(), SweepVerdict::quarantine) << "the owner's says less";
+  owner.marker->promoted_hwm = Offset(50);
+  EXPECT_EQ(verdict(), SweepVerdict::reclaim);
+}
+
 TEST(LocalCopy, EmptyDirectoryAndNoDirectory_AreToldApart) {
   sim::Solo solo;
   FileSystem& fs = solo.machine.disk();
