@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "internal/node/cluster_for_test.h"
 #include "internal/node/node.h"
 #include "pkg/async/timeout.h"
 #include "pkg/sim/solo.h"
@@ -187,6 +188,49 @@ TEST_F(DeletionProof, DeletionThatTheDiskRefused_IsCarriedOutAtTheNextStart) {
   EXPECT_EQ(names_in("/data/topics"), 0u);
   EXPECT_EQ(names_in("/data/.quarantine"), 0u);
   EXPECT_EQ(names_in("/data/.deleted"), 0u);
+}
+
+Task<void> create_and_use(Running* r) {
+  Topic topic;
+  co_await create(r->node, "orders", &topic);
+  EXPECT_TRUE(co_await produce(r->node, topic, "x"));
+}
+
+Task<void> remove_through(Running* r, std::shared_ptr<bool> done) {
+  auto removed = co_await r->node.broker().delete_topic("orders");
+  EXPECT_TRUE(removed) << removed.error().text();
+  *done = true;
+}
+
+// The owner is down as the topic is deleted, and comes back without anybody to ask.
+TEST(MissedDeletion, SWP_17_SWP_21_NodeThatWasAway_CarriesItOutOnceItsReplicaIsCurrent) {
+  Cluster c(1);
+  for (int i = 1; i <= 3; ++i) c.boot(i);
+  ASSERT_TRUE(c.sim.run_until([&] { return c.all_ready(); }, 2min));
+  c.running(1).tasks.spawn("create and use", create_and_use(&c.running(1)));
+  ASSERT_TRUE(
+      c.sim.run_until([&] { return c.running(1).node.dispatch_stats().committed == 1; }, 1min));
+  const std::string owner = c.broker(1).view()->assignment("orders", PartitionId(0))->owner_node;
+  const int away = owner == "n1" ? 1 : owner == "n2" ? 2 : 3;
+  const int one = away % 3 + 1, other = one % 3 + 1;
+  const auto holds = [&](const std::string& name) {
+    return c.machine(away).disk().seen_bytes(join_path(name, "topic.incarnation")).has_value();
+  };
+  ASSERT_TRUE(holds("/data/topics/orders"));
+  c.machine(away).kill(sim::Machine::Kill::power_cut);
+  c.sim.run_for(30s);  // another may have to lead
+  auto removed = std::make_shared<bool>(false);
+  c.running(one).tasks.spawn("remove", remove_through(&c.running(one), removed));
+  ASSERT_TRUE(c.sim.run_until([&] { return *removed; }, 1min));
+  c.machine(one).kill(sim::Machine::Kill::power_cut);
+  c.machine(other).kill(sim::Machine::Kill::power_cut);
+  c.boot(away);
+  c.sim.run_for(90s);
+  EXPECT_TRUE(holds("/data/topics/orders")) << "it has not heard of it";
+  c.boot(one);
+  c.boot(other);
+  EXPECT_TRUE(c.sim.run_until([&] { return !holds("/data/topics/orders"); }, 2min));
+  EXPECT_TRUE(c.machine(away).disk().list("/data/.quarantine").value().empty());
 }
 
 }  // namespace

@@ -178,6 +178,64 @@ TEST_F(MoveListing, SRC_13_AfterACrash_TheListingIsOfTheRecoveredLog) {
   EXPECT_EQ(whole(listed.value().segments.back()), on_disk(Offset(0)));
 }
 
+// Bytes of a frame that was being written as the process died.
+TEST_F(MoveListing, CMT_3_OfAClosedLog_TheEndIsFoundByItsHeaders) {
+  begin();
+  set_target();
+  const std::string committed = on_disk(Offset(0));
+  const std::string file = path(0, seglog::segment_name(Offset(0)));
+  crash();
+  {
+    auto segment = solo.machine.disk().open(file, OpenMode::read_write);
+    ASSERT_TRUE(segment) << segment.error().text();
+    const std::string torn(40, 'x');
+    ASSERT_TRUE(write_all(*segment.value(), as_bytes(torn), committed.size()));
+  }
+  start();
+  ASSERT_FALSE(opened());
+  ASSERT_EQ(on_disk(Offset(0)).size(), committed.size() + 40);
+  const auto listed = list();
+  ASSERT_TRUE(listed) << listed.error().text();
+  EXPECT_EQ(listed.value().hwm, Offset(5));
+  ASSERT_EQ(listed.value().segments.size(), 1u);
+  EXPECT_EQ(listed.value().segments.back().bytes, committed.size());
+  EXPECT_EQ(whole(listed.value().segments.back()), committed);
+}
+
+// The times that a listing carries are those that retention goes by, open or not.
+TEST_F(MoveListing, AGE_1_TimesOfItsFiles_AreTheAgesThatRetentionSees) {
+  knobs = small_segments();
+  begin(2, 0);
+  metastore::TopicPatch patch;
+  patch.retention_ms = 3'600'000;
+  ASSERT_TRUE(run(metastore::alter_topic(*life->store, "orders", patch)));
+  std::vector<std::vector<wire::ListedSegment>> before;
+  for (const std::uint32_t p : {0u, 1u}) {
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(produce(p, 5, 100));
+    before.push_back(list(p).value().segments);
+    ASSERT_GT(before.back().size(), 2u);
+  }
+  stop();
+  start();
+  const UnixMillis now = env.clock.wall_millis();
+  const UnixMillis old(now.value() - 3'600'001);
+  for (const std::uint32_t p : {0u, 1u}) {
+    const std::string file = path(p, seglog::segment_name(before[p][0].base));
+    ASSERT_TRUE(solo.machine.disk().set_mtime(file, old));
+  }
+  EXPECT_EQ(list(0).value().segments.front().mtime, old);
+  ASSERT_TRUE(opened(0));
+  ASSERT_FALSE(opened(1));
+  const auto removed = run(life->partitions->apply_retention(now, true));
+  ASSERT_TRUE(removed) << removed.error().text();
+  ASSERT_EQ(removed.value().size(), 2u);
+  for (const auto& item : removed.value()) EXPECT_EQ(item.outcome.segments, 1u);
+  EXPECT_FALSE(opened(1)) << "it was judged as it lay there";
+  for (const std::uint32_t p : {0u, 1u}) {
+    EXPECT_EQ(list(p).value().segments.front().base, before[p][1].base);
+  }
+}
+
 TEST_F(MoveListing, OfAPartitionWhoseDataIsMissing_IsUnavailable) {
   begin();
   set_target();

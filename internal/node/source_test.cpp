@@ -2,6 +2,7 @@
 // lease, restarts.
 #include "internal/moves/source.h"
 
+#include "internal/moves/staging_rules.h"
 #include "internal/node/move_world_for_test.h"
 
 namespace narad::node {
@@ -301,6 +302,23 @@ TEST_F(MoveSource, OWN_7_CLI_6_AfterTheFlip_TheOwnerServesNothingOfItAnyMore) {
   settle(kTtl * 2);
   EXPECT_EQ(row().freeze_epoch, token.epoch) << "nothing was voided";
   EXPECT_TRUE(produce(1, 1));
+}
+
+TEST_F(MoveSource, CON_2_WhatIsUnackedAtTheFlip_IsLeftToTheNewOwner) {
+  begin();
+  const auto leases = consume(3);
+  ASSERT_EQ(leases.size(), 3u);
+  ASSERT_TRUE(settle_one(leases[0]));
+  set_target();
+  const auto frozen = freeze();
+  ASSERT_TRUE(frozen) << frozen.error().text();
+  EXPECT_TRUE(settle_one(leases[1])) << "it counts here, and comes after the capture";
+  flip(*frozen.value().token);
+  expect_error(settle_one(leases[2]), Errc::not_owner);
+  const wire::Listing& captured = *frozen.value().listing;
+  const auto copied = moves::copied_positions(captured, captured.hwm).positions;
+  EXPECT_EQ(copied.frontier, Offset(1)) << "the second and the third are delivered again";
+  EXPECT_TRUE(copied.acked_ahead.empty());
 }
 
 // A commit that is queued when the flip is applied.

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "internal/delivery/consumer_files.h"
+#include "internal/moves/local_copy.h"
 #include "internal/node/local_broker.h"
 #include "pkg/base/text.h"
 #include "pkg/sim/solo.h"
@@ -30,6 +32,7 @@ struct World {
   Task<void> open();
   Task<void> create();
   Task<void> commit();
+  Task<void> ack(std::uint32_t count);
   Task<void> set_target(std::string node);
   Task<void> flip();
   Task<void> close() {
@@ -90,6 +93,18 @@ Task<void> World::commit() {
   LocalBroker broker(env, "here", *store, *partitions);
   auto done = co_await broker.commit({"orders", kP}, std::move(batch));
   EXPECT_TRUE(done) << done.error().text();
+}
+
+Task<void> World::ack(std::uint32_t count) {
+  LocalBroker broker(env, "here", *store, *partitions);
+  auto leased = co_await broker.consume("orders", topic.incarnation, kP, count);
+  EXPECT_TRUE(leased) << leased.error().text();
+  std::vector<ReceiptHandle> handles;
+  for (const auto& message : leased.value()) handles.push_back(message.handle);
+  EXPECT_EQ(handles.size(), count);
+  auto settled =
+      co_await broker.settle("orders", topic.incarnation, std::move(handles), SettleMode::ack);
+  for (const auto& outcome : settled) EXPECT_TRUE(outcome);
 }
 
 Task<void> World::set_target(std::string node) {
@@ -170,6 +185,51 @@ Task<void> set_aside(World& w) {
 }
 TEST(StaleCopies, QUA_1_QUA_2_SetAsideKeepsEveryCopyUnderItsOwnName) { in_world(set_aside); }
 
+// This node was called dead and went on; "there" was promoted at the first record.
+Task<void> cut_off(World& w) {
+  for (int i = 0; i < 3; ++i) co_await w.commit();
+  co_await w.ack(2);
+  co_await w.set_target("there");
+  const auto member = [&w] { return *w.store->view()->members.find("here"); };
+  metastore::Command dead = metastore::MarkDead{"here", member().stamp};
+  co_await w.propose(std::move(dead));
+  metastore::Command promote =
+      metastore::ForcePromote{"orders",        w.topic.incarnation, kP,           "here",
+                              w.row().move_id, member().dead_mark,  "source dead"};
+  co_await w.propose(std::move(promote));
+  EXPECT_EQ(w.row().owner_node, "there");
+  auto found = co_await w.copies->stale_copies();
+  auto copy = found.value().front();
+  auto seen = co_await w.copies->inspect(copy);
+  EXPECT_EQ(seen.value().end, Offset(3));
+  wire::Listing owner;
+  owner.incarnation = w.topic.incarnation;
+  owner.log = seen.value().log.value_or(LogId(0));
+  owner.hwm = Offset(9);
+  for (const auto& s : seen.value().segments) {
+    owner.segments.push_back({s.base, s.bytes, s.sealed, s.mtime});
+  }
+  owner.marker.emplace();
+  owner.marker->source = "here";
+  owner.marker->incarnation = w.topic.incarnation;
+  owner.marker->promoted_hwm = Offset(1);
+  owner.marker->force_promoted = true;
+  owner.marker->durable_at = UnixMillis(1);
+  moves::SweepTerms terms;
+  terms.self = "here";
+  EXPECT_EQ(moves::judge_stale_copy(seen.value(), owner, terms).verdict,
+            moves::SweepVerdict::quarantine);
+  auto aside = co_await w.copies->set_aside(copy);
+  EXPECT_TRUE(aside) << aside.error().text();
+  EXPECT_EQ(moves::read_local_copy(w.env.fs, aside.value()).value().end, Offset(3));
+  auto acks = delivery::ConsumerFiles::open(w.env.fs, aside.value(), w.topic.incarnation.value(),
+                                            Offset(3));
+  EXPECT_EQ(acks.value().positions.frontier, Offset(2));
+}
+TEST(StaleCopies, SRC_15_SRC_16_CopyOfACutOffSource_IsKeptWithWhatItTookAndItsAcks) {
+  in_world(cut_off);
+}
+
 Task<void> changed_copy(World& w) {
   co_await w.commit();
   co_await w.flip();
@@ -237,6 +297,58 @@ Task<void> coming_back(World& w) {
   EXPECT_TRUE(exists(w.env.fs, w.directory()).value());
 }
 TEST(StaleCopies, SWP_16_TargetBackHereIsSkipped) { in_world(coming_back); }
+
+// ---- whole topics
+
+Task<void> unknown_topics(World& w) {
+  const Disk disk = w.disk();
+  FileSystem& fs = w.env.fs;
+  const auto is_there = [&](const char* topic) {
+    return exists(fs, topic_path(disk, topic)).value();
+  };
+  EXPECT_TRUE(make_topic_directory(fs, disk, "orders", w.topic.incarnation));
+  EXPECT_TRUE(make_topic_directory(fs, disk, "younger", Incarnation(0xaa)));
+  EXPECT_TRUE(make_directories(fs, topic_path(disk, "bare")));
+  auto shown = co_await w.partitions->sweep_directory(disk, "orders");
+  EXPECT_EQ(shown.value(), "");
+  EXPECT_TRUE(is_there("orders"));
+  auto deleted = co_await metastore::delete_topic(*w.store, "orders");
+  EXPECT_TRUE(deleted);
+  auto gone = co_await w.partitions->sweep_directory(disk, "orders");
+  EXPECT_EQ(gone.value(), "");
+  EXPECT_FALSE(is_there("orders"));
+  // That the metastore does not show them proves nothing.
+  auto younger = co_await w.partitions->sweep_directory(disk, "younger");
+  EXPECT_EQ(younger.value(), "/data/.quarantine/younger@00000000000000aa");
+  EXPECT_TRUE(exists(fs, join_path(younger.value(), "topic.incarnation")).value());
+  auto bare = co_await w.partitions->sweep_directory(disk, "bare");
+  EXPECT_EQ(bare.value(), "/data/.quarantine/bare@unknown");
+  EXPECT_TRUE(exists(fs, bare.value()).value());
+}
+TEST(TopicDirectories, SWP_18_OnlyTheDeletionOfThatLife_RemovesOne) { in_world(unknown_topics); }
+
+// Deleted, created again and served here before the sweep comes to it.
+Task<void> served_again(World& w) {
+  const Disk disk = w.disk();
+  const Incarnation old = w.topic.incarnation;
+  EXPECT_TRUE(make_topic_directory(w.env.fs, disk, "orders", old));
+  metastore::Command drain = metastore::SetDraining{"there", true};  // so that it is created here
+  co_await w.propose(std::move(drain));
+  auto deleted = co_await metastore::delete_topic(*w.store, "orders");
+  EXPECT_TRUE(deleted);
+  co_await w.create();
+  EXPECT_EQ(w.row().owner_node, "here");
+  co_await w.commit();
+  auto swept = co_await w.partitions->sweep_directory(disk, "orders");
+  EXPECT_EQ(swept.value(), "");
+  auto removed = co_await w.partitions->remove_topic("orders", old);
+  EXPECT_TRUE(removed);
+  EXPECT_EQ(read_topic_incarnation(w.env.fs, topic_path(disk, "orders")).value(),
+            w.topic.incarnation);
+  EXPECT_EQ(w.partitions->open_now().size(), 1u);
+  EXPECT_TRUE(exists(w.env.fs, w.directory()).value());
+}
+TEST(TopicDirectories, SWP_19_TopicThatIsServedAgain_Survives) { in_world(served_again); }
 
 }  // namespace
 }  // namespace narad::node
