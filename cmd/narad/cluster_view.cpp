@@ -127,7 +127,7 @@ std::string members_table(const std::vector<MemberView>& members) {
   for (const MemberView& m : members) {
     if (m.status != "dead" || m.owned == 0) continue;
     out += cat("\n", m.id, " is dead and owns ", partitions_text(m.owned),
-               ": what is in there is nowhere else. Start it again with its disks\n");
+               ": nobody else has what was written there. Start it again with its disks\n");
   }
   return out;
 }

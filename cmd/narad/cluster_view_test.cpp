@@ -23,22 +23,23 @@ constexpr const char* kMembers = R"({"members":[
    "inbound":0,"reasons":[]},"decommission_blocked":[]}],"leader":"n1"})";
 
 TEST(MembersTable, OBS_7_DEC_16_DrainsAndDeadNodes_SayWhy) {
-  EXPECT_EQ(members_table(read_members(kMembers).value()),
-            "NODE    ADDRESS        STATUS  ROLE       DRAINING  PARTITIONS  MOVES OUT\n"
-            "n1      10.0.0.1:7942  alive   leader     no                12          0\n"
-            "node-2  10.0.0.2:7942  dead    voter      no                 1          0\n"
-            "n3      10.0.0.3:7942  alive   voter      yes                4          3\n"
-            "n4      10.0.0.4:7942  alive   non-voter  yes                0          0\n"
-            "\n"
-            "n3 is being decommissioned: 4 partitions left (1 never used), 2 moves on their way "
-            "there\n"
-            "    owns_partitions: owns 4 partitions, 3 on the way\n"
-            "    ingress_backlog: its ingress WAL holds 7 messages\n"
-            "\n"
-            "n4 is empty and leaves the cluster\n"
-            "\n"
-            "node-2 is dead and owns 1 partition: what is in there is nowhere else. Start it again "
-            "with its disks\n");
+  EXPECT_EQ(
+      members_table(read_members(kMembers).value()),
+      "NODE    ADDRESS        STATUS  ROLE       DRAINING  PARTITIONS  MOVES OUT\n"
+      "n1      10.0.0.1:7942  alive   leader     no                12          0\n"
+      "node-2  10.0.0.2:7942  dead    voter      no                 1          0\n"
+      "n3      10.0.0.3:7942  alive   voter      yes                4          3\n"
+      "n4      10.0.0.4:7942  alive   non-voter  yes                0          0\n"
+      "\n"
+      "n3 is being decommissioned: 4 partitions left (1 never used), 2 moves on their way "
+      "there\n"
+      "    owns_partitions: owns 4 partitions, 3 on the way\n"
+      "    ingress_backlog: its ingress WAL holds 7 messages\n"
+      "\n"
+      "n4 is empty and leaves the cluster\n"
+      "\n"
+      "node-2 is dead and owns 1 partition: nobody else has what was written there. Start it again "
+      "with its disks\n");
 }
 
 TEST(MembersTable, OlderServer_HasNoReasons) {

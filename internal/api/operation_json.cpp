@@ -40,8 +40,10 @@ void write_drain(json::Writer& w, const DrainVerdict& verdict) {
 }
 
 std::string verdict_body(const DrainVerdict& verdict) {
+  // What holds already is granted again.
+  const bool possible = verdict.draining || verdict.leaving || !verdict.hopeless();
   json::Writer w;
-  w.begin_object().member("node", verdict.node).member("possible", !verdict.hopeless());
+  w.begin_object().member("node", verdict.node).member("possible", possible);
   w.member("draining", verdict.draining);
   write_counts(w, verdict);
   write_reasons(w, verdict);

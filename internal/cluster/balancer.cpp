@@ -83,17 +83,23 @@ struct Balancer::Asked {
 };
 
 Task<Result<RebalanceOutcome>> Balancer::rebalance() {
-  auto asked = std::make_shared<Asked>(env_);
-  tasks_.spawn("pass", pass_asked(this, asked));
+  // All who ask before it begins share one.
+  if (!waiting_) {
+    waiting_ = std::make_shared<Asked>(env_);
+    tasks_.spawn("pass", pass_asked(this, waiting_));
+  }
+  const std::shared_ptr<Asked> asked = waiting_;
   while (!asked->outcome && !tasks_.stopping()) {
     (void)co_await asked->ended.wait_for(options_.retry);
   }
   if (!asked->outcome) co_return Error(Errc::unavailable, "the node is shutting down");
-  co_return std::move(*asked->outcome);
+  co_return *asked->outcome;
 }
 
 Task<void> Balancer::pass_asked(Balancer* self, std::shared_ptr<Asked> asked) {
-  asked->outcome.emplace(co_await self->pass_alone());
+  Mutex::Guard guard = co_await self->placement_.lock();
+  self->waiting_.reset();
+  asked->outcome.emplace(co_await self->pass());
   asked->ended.notify_all();
 }
 
@@ -141,6 +147,7 @@ Task<void> Balancer::set_targets(RebalanceOutcome& out) {
   const metastore::ViewPtr view = consensus_.view();
   PlannerLimits limits = options_.planner;
   limits.held = held_partitions(*view, env_.clock.wall_millis(), options_.hold_aborted);
+  limits.pinned = pinned_partitions(*view);
   MovePlan plan = plan_moves(*view, limits);
   for (metastore::SetTarget& m : plan.moves) m.now = env_.clock.wall_millis();
   out.wanted = plan.wanted;
@@ -232,10 +239,16 @@ Task<void> Balancer::retire() {
             [](const auto& a, const auto& b) { return a.node < b.node; });
   // One at a time: the guards of the next count this one as gone.
   if (!next.empty()) {
-    (void)co_await let_go(next);
+    // A pass may hold the lock for long; the controller has more to do than wait for it.
+    if (!std::exchange(letting_go_, true)) tasks_.spawn("let go", let_go_once(this, next));
   } else if (hand_over) {
     (void)co_await hand_over_leadership(env_, consensus_, options_.hand_over_deadline);
   }
+}
+
+Task<void> Balancer::let_go_once(Balancer* self, std::string id) {
+  (void)co_await self->let_go(std::move(id));
+  self->letting_go_ = false;
 }
 
 // The step from which there is no way back. Judged once more, behind a barrier, under the lock that
@@ -252,7 +265,7 @@ Task<bool> Balancer::let_go(std::string id) {
   if (member == nullptr) co_return false;
   const DrainVerdict verdict = judge_drain(*view, id, picture(id), DrainAsked::during);
   if (!may_leave(verdict)) co_return false;
-  metastore::Command entry = metastore::Leaving{id, member->drain_id};
+  metastore::Command entry = metastore::Leaving{id, member->drain_id, member->dead_mark};
   auto result = co_await consensus_.propose(std::move(entry));
   const bool done = result.has_value() && result.value().done();
   if (done) {

@@ -78,6 +78,7 @@ class Balancer {
   void tell_of_blocks();
   void tell_of_drain(const DrainVerdict& verdict);
   DrainPicture picture(const std::string& node) const;
+  static Task<void> let_go_once(Balancer* self, std::string id);
   Task<bool> let_go(std::string id);
 
   Env& env_;
@@ -90,7 +91,9 @@ class Balancer {
   std::set<std::string> told_;         // what was logged in this term
   RaftIndex seen_members_{0};          // versions that the last pass began with
   RaftIndex seen_assignments_{0};
-  bool more_at_once_ = false;  // the last plan had more than it could give out
+  bool letting_go_ = false;
+  std::shared_ptr<Asked> waiting_;  // a pass that was asked for and has not begun
+  bool more_at_once_ = false;       // the last plan had more than it could give out
   TaskGroup tasks_;
 };
 

@@ -496,6 +496,7 @@ TEST(ClusterSim, LeaderKilled_AnotherLeadsAndHeartbeatsGoOn) {
   ASSERT_TRUE(c.form());
   const std::string first = c.leader();
   const std::string other = another(first, {"n1", "n2"});
+  const Nanos before = c.machine(other).clock().boot();
   c.kill(first);
   const Nanos killed = c.sim.now();
   ASSERT_TRUE(c.until([&] { return !c.leader().empty(); }, 10s));
@@ -503,7 +504,7 @@ TEST(ClusterSim, LeaderKilled_AnotherLeadsAndHeartbeatsGoOn) {
   ASSERT_TRUE(c.until(
       [&] {
         const auto& last = c.node(other).membership->heartbeats().last();
-        return last && c.machine(other).clock().boot() - last->sent_boot < 2s;
+        return last && last->sent_boot > before;
       },
       10s));
   EXPECT_TRUE(c.alive(first)) << "it was killed a moment ago";

@@ -154,6 +154,15 @@ Task<HeartbeatOutcome> Desk::heartbeat(wire::HeartbeatRequest request) {
   co_return answer;
 }
 
+// An emptied disk shows an empty WAL. Of a member that drains that would count as handed over.
+bool Desk::handed_over(const std::string& id) const {
+  const metastore::ViewPtr view = consensus_.view();
+  const metastore::Member* member = view->members.find(id);
+  if (member == nullptr || !member->draining || member->wal_lost) return true;
+  const auto said = leadership_.drains.find(id);
+  return said != leadership_.drains.end() && said->second.empty_under(member->drain_id);
+}
+
 Task<Result<>> Desk::let_in(const wire::MemberInfo& info) {
   const RaftView raft = consensus_.raft();
   const raft::Member* old = raft.configuration.find_node(info.id);
@@ -163,6 +172,14 @@ Task<Result<>> Desk::let_in(const wire::MemberInfo& info) {
                     cat("node id ", info.id,
                         " is in use: its replica still answers. Two processes have the same "
                         "cluster.node_id, or the old one has not stopped yet"));
+  }
+  if (old != nullptr && !handed_over(info.id)) {
+    co_return Error(Errc::conflict,
+                    cat(info.id,
+                        " is being decommissioned, and what the ingress WAL on its former "
+                        "disk holds is not known: start it with that disk, or give those messages "
+                        "up with: narad cluster decommission ",
+                        info.id, " --wal-lost"));
   }
   raft::ConfigurationChange change;
   change.kind = raft::ConfigurationChange::Kind::add_learner;

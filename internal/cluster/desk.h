@@ -53,6 +53,7 @@ class Desk {
   Task<JoinOutcome> join_anywhere(wire::JoinRequest request);
   // Brings the member's row up to date and waits until it is applied.
   Task<Result<metastore::Member>> registered(const wire::MemberInfo& info);
+  bool handed_over(const std::string& id) const;
   Task<Result<>> let_in(const wire::MemberInfo& info);
   std::optional<wire::MemberRefusal> not_here() const;
   std::optional<wire::MemberRefusal> refuse_removed(const std::string& id) const;

@@ -106,6 +106,24 @@ TEST(Membership, EmptiedDisk_RejoinsAsANewReplicaInPlaceOfTheOld) {
   ASSERT_TRUE(w.until([&] { return w.roles() == "n1 n2 n3"; })) << "promoted again";
 }
 
+// Its WAL may hold messages that it answered for; an empty disk must not count as all handed over.
+TEST(Membership, DEC_13_DrainingMemberWithAnEmptiedDisk_IsNotLetInBeforeItsWalIsGivenUp) {
+  World w(4);
+  ASSERT_TRUE(w.form());
+  w.kill("n4");
+  w.sky.apply(metastore::SetDraining{"n4", true});
+  w.wipe("n4");
+  w.boot("n4");
+  w.sim.run_for(20s);
+  EXPECT_FALSE(w.setup("n4").started);
+  EXPECT_THAT(w.machine("n4").component<TestNode>().membership.why_not_ready().at(0),
+              HasSubstr("--wal-lost"));
+  ASSERT_TRUE(
+      w.until([&] { return w.member("n4")->status == metastore::MemberStatus::dead; }, 60s));
+  w.sky.apply(metastore::SetDraining{"n4", true, true});
+  EXPECT_TRUE(w.until([&] { return w.setup("n4").started; }, 60s));
+}
+
 TEST(Membership, SecondProcessUnderALivingId_IsRefused) {
   Sky elsewhere;
   World w(3);

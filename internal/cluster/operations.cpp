@@ -62,6 +62,8 @@ std::string told(const State& state, const MovePlan& plan, const Explained& e,
                  a.move_id, ")");
     case Verdict::at_home:
       return cat(why, ": it stays");
+    case Verdict::pinned:
+      return cat("an operator has moved it to ", a.owner_node, ": it stays until that node drains");
     case Verdict::held:
       return "an operator aborted its last move a short while ago: it stays for some minutes";
     case Verdict::dead_owner:
@@ -230,6 +232,10 @@ Task<Result<DrainVerdict>> Operations::verdict(std::string node, bool wal_lost) 
   const metastore::ViewPtr view = consensus_.view();
   const Member* member = view->members.find(node);
   if (member == nullptr) co_return no_member(node);
+  if (wal_lost && member->status != metastore::MemberStatus::dead) {
+    co_return Error(Errc::conflict,
+                    cat("member ", node, " is alive: it hands over by itself what it holds"));
+  }
   const DrainAsked asked = member->draining ? DrainAsked::during : DrainAsked::before;
   const Result<wire::LeaderFacts> facts = std::move(known);
   co_return judge_drain(*view, node, picture(node, facts), asked, wal_lost);
@@ -287,6 +293,8 @@ Task<void> Operations::clear_moves_of(std::string node, RaftIndex drain_id) {
     for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
       const Assignment& a = row->assignments[p];
       if (a.owner_node != node || a.target_node.empty() || a.move_id < drain_id) continue;
+      const auto* m = view->moves.find(metastore::move_key(a.move_id));
+      if (m == nullptr || m->reason != kDraining) continue;  // an operator's own
       clears.push_back({row->topic.name, a.incarnation, PartitionId(p), a.target_node, a.move_id,
                         "drain cancelled", env_.clock.wall_millis()});
     }
@@ -331,7 +339,8 @@ Task<Result<RebalanceOutcome>> Operations::rebalance(bool dry_run) {
     out.cleared.push_back({{c.name, c.partition}, c.target_node, c.reason});
   }
   PlannerLimits limits = options_.planner;
-  limits.held = held_partitions(after, env_.clock.wall_millis());
+  limits.held = held_partitions(after, env_.clock.wall_millis(), options_.hold_aborted);
+  limits.pinned = pinned_partitions(after);
   const MovePlan plan = plan_moves(after, limits);
   out.wanted = plan.wanted;
   for (const metastore::SetTarget& m : plan.moves) {
@@ -350,7 +359,8 @@ Task<Result<Explanation>> Operations::explain(TopicPartition partition) {
   NARAD_CO_TRY(const metastore::ViewPtr view, co_await fresh_view());
   NARAD_CO_TRY(const Assignment row, row_of(*view, partition));
   PlannerLimits limits = options_.planner;
-  limits.held = held_partitions(*view, env_.clock.wall_millis());
+  limits.held = held_partitions(*view, env_.clock.wall_millis(), options_.hold_aborted);
+  limits.pinned = pinned_partitions(*view);
   const MovePlan plan = plan_moves(*view, limits);
   const auto e = std::find_if(plan.explained.begin(), plan.explained.end(),
                               [&](const Explained& x) { return x.partition == partition; });

@@ -29,6 +29,7 @@ struct OperationsOptions {
   Nanos barrier_deadline = std::chrono::seconds(5);
   Nanos ask_deadline = std::chrono::milliseconds(1500);  // of another node, for a show
   Nanos pass_deadline = std::chrono::seconds(15);        // of the leader, for a pass
+  Nanos hold_aborted = kHoldAborted;                     // as the balancer's
   TargetRules targets;
   PlannerLimits planner;
 };

@@ -85,6 +85,7 @@ class Planner {
       if (lost_disk(item, *it->second.member)) return Verdict::disk_missing;
       take_in(owner, item.row->owner_disk);
       if (held) return Verdict::held;
+      if (limits_.pinned.contains(item.partition)) return Verdict::pinned;
       it->second.settled.push_back(std::move(item));
       return Verdict::at_home;
     }
@@ -122,12 +123,12 @@ class Planner {
   void choose() {
     if (receivers_.empty()) return;
     std::vector<std::pair<Item, std::string>> pool;
-    for (Item& item : homeless_) pool.emplace_back(item, "draining");
+    for (Item& item : homeless_) pool.emplace_back(item, kDraining);
     for (auto& [id, r] : receivers_) {
       // The last ones go: those that came last in the order of names.
       for (std::size_t surplus = r.count > r.share ? r.count - r.share : 0;
            surplus > 0 && !r.settled.empty(); --surplus) {
-        pool.emplace_back(r.settled.back(), "joined");
+        pool.emplace_back(r.settled.back(), kJoined);
         r.settled.pop_back();
       }
     }
@@ -223,6 +224,8 @@ std::string_view to_string(Verdict verdict) {
       return "at_home";
     case Verdict::waits:
       return "waits";
+    case Verdict::pinned:
+      return "pinned";
     case Verdict::held:
       return "held";
     case Verdict::dead_owner:

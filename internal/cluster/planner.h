@@ -18,6 +18,10 @@
 
 namespace narad::cluster {
 
+// Reasons that the planner gives its moves.
+inline constexpr std::string_view kDraining = "draining";
+inline constexpr std::string_view kJoined = "joined";
+
 struct PlannerLimits {
   std::size_t in_flight_max = 8;  // moves, of the whole cluster
   // Partitions that were never used and change hands at once: in one plan. They are no moves, and
@@ -25,6 +29,8 @@ struct PlannerLimits {
   std::size_t unused_max = 256;
   // Partitions that an operator's abort keeps where they are for a while.
   std::set<TopicPartition> held{};
+  // Partitions that an operator has put where they are: they go only if their owner drains.
+  std::set<TopicPartition> pinned{};
 };
 
 // Why a partition stays, or what is done about it.
@@ -33,6 +39,7 @@ enum class Verdict : std::uint8_t {
   in_flight,     // is moving already
   at_home,       // its owner has no more than its share
   waits,         // would move, but enough others are moving
+  pinned,        // an operator has put it there
   held,          // an operator aborted its last move a short while ago
   dead_owner,    // its owner is dead: nobody can copy it now
   disk_missing,  // its owner does not have the disk that it lies on: nobody can copy it now

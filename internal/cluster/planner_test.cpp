@@ -223,6 +223,24 @@ TEST(Planner, PLN_9_BalanceWins_AChildMayLieWithItsParent) {
   EXPECT_EQ(plan.moves[0].target_node, "a");
 }
 
+TEST(Planner, PLN_5_WhatAnOperatorHasPutSomewhere_StaysUntilThatNodeDrains) {
+  Cluster c;
+  for (const char* id : {"a", "b", "c", "d"}) c.join(id);
+  c.create("orders", 12);
+  PlannerLimits limits;
+  for (std::uint32_t p = 0; p < 12; ++p) {
+    const Assignment& a = *c.state.assignment("orders", PartitionId(p));
+    if (a.owner_node == "b") limits.pinned.insert({"orders", PartitionId(p)});
+  }
+  c.join("e");
+  for (const auto& move : plan_moves(c.state, limits).moves) EXPECT_NE(move.owner_node, "b");
+  c.drain("b");
+  const MovePlan plan = plan_moves(c.state, limits);
+  const auto from_b = std::count_if(plan.moves.begin(), plan.moves.end(),
+                                    [](const auto& m) { return m.owner_node == "b"; });
+  EXPECT_EQ(from_b, 3);
+}
+
 TEST(Planner, DEC_2_DrainingNode_ShedsEverythingEvenly) {
   Cluster c;
   for (const char* id : {"a", "b", "c", "d"}) c.join(id);

@@ -59,9 +59,25 @@ std::set<TopicPartition> held_partitions(const State& state, UnixMillis now, Nan
   state.moves.for_each([&](const std::shared_ptr<const metastore::MoveRecord>& m) {
     const bool aborted =
         m->outcome == metastore::MoveOutcome::cleared && m->why.starts_with(metastore::kAbortedBy);
-    if (aborted && now.minus(m->ended) < hold_ms) held.insert({m->topic, m->partition});
+    const auto age = now.minus(m->ended);  // by two nodes' clocks: apart, but not held for hours
+    if (aborted && age < hold_ms && age > -hold_ms) held.insert({m->topic, m->partition});
   });
   return held;
+}
+
+std::set<TopicPartition> pinned_partitions(const State& state) {
+  std::set<TopicPartition> pinned;
+  state.topics.for_each([&](const metastore::TopicRowPtr& row) {
+    for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
+      const RaftIndex move = row->assignments[p].owned_by_move;
+      if (move.value() == 0) continue;
+      const auto* m = state.moves.find(metastore::move_key(move));
+      if (m != nullptr && m->reason == metastore::kByOperator) {
+        pinned.insert({row->topic.name, PartitionId(p)});
+      }
+    }
+  });
+  return pinned;
 }
 
 std::vector<MoveUnderWay> moves_under_way(const State& state) {

@@ -41,6 +41,9 @@ inline constexpr Nanos kHoldAborted = std::chrono::minutes(5);
 std::set<TopicPartition> held_partitions(const metastore::State& state, UnixMillis now,
                                          Nanos hold = kHoldAborted);
 
+// Partitions whose present owner got them by a move that an operator ordered.
+std::set<TopicPartition> pinned_partitions(const metastore::State& state);
+
 // A move that is under way, by its id.
 struct MoveUnderWay {
   TopicPartition partition;

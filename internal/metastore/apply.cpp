@@ -573,6 +573,10 @@ CommandResult run(State& state, RaftIndex index, const Leaving& c) {
     return {ResultCode::conflict, why, *old};
   }
   if (old->leaving) return done(*old);
+  if (old->dead_mark != c.dead_mark) {
+    return {ResultCode::conflict, cat("member ", c.id, " died or returned since it was judged"),
+            *old};
+  }
   if (auto partition = state.partition_naming(c.id)) {
     return {ResultCode::conflict,
             cat("member ", c.id, " still owns or receives ", to_string(*partition)), *old};

@@ -461,6 +461,19 @@ TEST(Member, DEC_11_OnceItLeaves_NothingLandsOnItAnyMore) {
   EXPECT_FALSE(m.state.partition_naming("b"));
 }
 
+TEST(Member, DEC_13_JudgedDead_DoesNotLeaveOnceItHasReturned) {
+  Machine m;
+  m.run(member("b"));
+  m.run(SetDraining{"b", true});
+  m.run(MarkDead{"b", m.state.members.find("b")->stamp});
+  const Member judged = *m.state.members.find("b");
+  ASSERT_NE(judged.dead_mark, RaftIndex(0));
+  m.run(RegisterMember{"b", "h", "c", "b", {"d"}, UnixMillis(9)});
+  EXPECT_EQ(m.run(Leaving{"b", judged.drain_id, judged.dead_mark}).code, ResultCode::conflict);
+  EXPECT_FALSE(m.state.members.find("b")->leaving);
+  EXPECT_TRUE(m.run(Leaving{"b", judged.drain_id}).done());
+}
+
 TEST(Member, DEC_10_ATarget_KeepsItFromLeaving) {
   Machine m;
   m.run(member("a"));

@@ -218,6 +218,7 @@ template <Described<Leaving> C, class F>
 void describe(C& c, F& f) {
   f("id", c.id);
   f("drain_id", c.drain_id);
+  f.later("dead_mark", c.dead_mark);
 }
 
 template <Described<RemoveMember> C, class F>

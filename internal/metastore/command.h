@@ -116,6 +116,7 @@ struct SetDraining {
 struct Leaving {
   std::string id;
   RaftIndex drain_id{0};
+  RaftIndex dead_mark{0};  // as it was judged: one that returned meanwhile has a WAL to hand over
 };
 
 // Takes a member that is leaving under that drain out of the cluster, and leaves a tombstone: its

@@ -42,7 +42,7 @@ StartAnswer as_judged(StartVerdict verdict) {
 StartAnswer begun(const Assignment& before, const Assignment& now) {
   StartAnswer answer;
   const bool moves = !now.target_node.empty();
-  answer.outcome = moves ? StartOutcome::started : StartOutcome::given;
+  answer.outcome = moves || before.used ? StartOutcome::started : StartOutcome::given;
   answer.move_id = moves ? now.move_id : now.owned_by_move;
   answer.before = before;
   answer.now = now;

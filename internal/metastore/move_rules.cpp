@@ -147,7 +147,7 @@ StartVerdict judge_start(const State& state, const MoveWish& wish) {
   verdict.order.move_id = row.move_id;
   verdict.order.target_node = wish.to;
   verdict.order.target_disk = wish.disk.empty() ? emptiest_disk(state, *target) : wish.disk;
-  verdict.order.reason = "operator";
+  verdict.order.reason = kByOperator;
   return verdict;
 }
 

@@ -26,6 +26,10 @@ struct OrderRefusal {
   std::string detail;
 };
 
+// The reason of a move that an operator ordered. The partition is pinned by it: nothing but a drain
+// of its new owner moves it on.
+inline constexpr std::string_view kByOperator = "operator";
+
 // ---- start
 
 struct MoveWish {

@@ -50,16 +50,27 @@ bool Runner::Impl::may_skip() const {
   return seen && *seen == now_at && env.clock.mono() - read_at < shop.timing.full_pass;
 }
 
+// What each worker holds in memory bounds how many there are: twice what the planner ever begins,
+// so that an operator's orders stand in nobody's way. Blocked ones hold nothing.
+constexpr std::ptrdiff_t kWorkersMax = 16;
+
 // One move after the other of which this node is the target. False if one of them has to wait.
 bool Runner::Impl::read_assignments() {
   const metastore::ViewPtr view = shop.metastore.view();
   bool all = true;
+  std::ptrdiff_t room = kWorkersMax - std::count_if(workers.begin(), workers.end(), [](auto& w) {
+                          return w.second->blocked().empty();
+                        });
   view->topics.for_each([&](const metastore::TopicRowPtr& row) {
     for (std::size_t p = 0; p < row->assignments.size(); ++p) {
       const Assignment& a = row->assignments[p];
       const bool here = a.move_id.value() != 0 && a.target_node == shop.node_id &&
                         !(a.owner_node == shop.node_id && a.owner_disk == a.target_disk);
       if (!here || a.owner_node.empty() || workers.contains(a.move_id)) continue;
+      if (room <= 0) {
+        all = false;
+        continue;
+      }
       MoveKey key;
       key.partition = {row->topic.name, PartitionId(static_cast<std::uint32_t>(p))};
       key.incarnation = a.incarnation;
@@ -67,7 +78,9 @@ bool Runner::Impl::read_assignments() {
       key.source = a.owner_node;
       key.self = shop.node_id;
       key.disk = a.target_disk;
-      all = start_worker(std::move(key)) && all;
+      const bool begun = start_worker(std::move(key));
+      if (begun) --room;
+      all = begun && all;
     }
   });
   return all;

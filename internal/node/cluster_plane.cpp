@@ -121,6 +121,7 @@ void ClusterPlane::attach(metastore::Metastore& metastore,
                                             std::move(drain), options_));
   const cluster::BalancerOptions& balancer = options_.controller.balancer;
   cluster::OperationsOptions operations;
+  operations.hold_aborted = balancer.hold_aborted;
   operations.targets = balancer.targets;
   operations.planner = balancer.planner;
   cluster::Operations::Parts parts{*consensus_, membership_->leadership(), data_.identity().node_id,
