@@ -84,11 +84,11 @@ struct Balancer::Asked {
 
 Task<Result<RebalanceOutcome>> Balancer::rebalance() {
   // All who ask before it begins share one.
-  if (!waiting_) {
-    waiting_ = std::make_shared<Asked>(env_);
-    tasks_.spawn("pass", pass_asked(this, waiting_));
+  std::shared_ptr<Asked> asked = waiting_;
+  if (!asked) {
+    asked = waiting_ = std::make_shared<Asked>(env_);
+    tasks_.spawn("pass", pass_asked(this, asked));  // which may begin at once
   }
-  const std::shared_ptr<Asked> asked = waiting_;
   while (!asked->outcome && !tasks_.stopping()) {
     (void)co_await asked->ended.wait_for(options_.retry);
   }
