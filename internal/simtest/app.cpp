@@ -8,6 +8,39 @@ namespace narad::simtest {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+// Tells when a dispatcher is told that an owner is dead, however short that was so: from then on it
+// may reroute.
+class WatchedTarget final : public dispatch::CommitTarget {
+ public:
+  // `planted` may be null. `inner` outlives this.
+  WatchedTarget(dispatch::CommitTarget& inner, std::unique_ptr<dispatch::CommitTarget> planted,
+                std::function<void()> on_dead)
+      : planted_(std::move(planted)),
+        inner_(planted_ ? *planted_ : inner),
+        on_dead_(std::move(on_dead)) {}
+  dispatch::Route route(const TopicPartition& partition, Incarnation incarnation) const override {
+    const dispatch::Route route = inner_.route(partition, incarnation);
+    if (route.owner == dispatch::OwnerState::dead) on_dead_();
+    return route;
+  }
+  Task<Result<CommitOutcome>> commit(TopicPartition partition, CommitBatch batch) override {
+    return inner_.commit(std::move(partition), std::move(batch));
+  }
+  Task<Result<bool>> confirm_gone(std::string topic, Incarnation incarnation) override {
+    return inner_.confirm_gone(std::move(topic), incarnation);
+  }
+  Event& routing_changed() override { return inner_.routing_changed(); }
+
+ private:
+  const std::unique_ptr<dispatch::CommitTarget> planted_;
+  dispatch::CommitTarget& inner_;
+  const std::function<void()> on_dead_;
+};
+
+}  // namespace
+
 App::App(Env& env, World& world, int index)
     : world_(world),
       index_(index),
@@ -29,8 +62,9 @@ App::App(Env& env, World& world, int index)
             options.dispatch = world.knobs_.dispatch;
             options.dispatch.plan.defects = plan_defects(world.defect_);
             options.moves = move_hooks(world.defect_);
-            options.wrap_target = [defect = world.defect_](dispatch::CommitTarget& inner) {
-              return plant(defect, inner);
+            options.wrap_target = [&world](dispatch::CommitTarget& inner) {
+              return std::make_unique<WatchedTarget>(inner, plant(world.defect_, inner),
+                                                     [&world] { world.deaths_ = true; });
             };
             return options;
           }()),
