@@ -175,6 +175,7 @@ void World::changed_hands(const Ownership::Change& change) {
     oracle_.promoted(change.log);
     if (wiped_ == from) oracle_.copies_lost(change.log);
   }
+  if (change.from == change.to) return;  // it owns it again
   if (!machine.up() || !machine.component<App>().started()) return;
   for (const auto& open : machine.component<App>().node().partitions().open_now()) {
     if (open->id != change.log.partition || open->incarnation != change.log.incarnation) continue;

@@ -31,11 +31,15 @@ void Ownership::look_at(const metastore::TopicRow& row, const metastore::State& 
     if (other_freeze) known.armed_after = asked_all_;
     known.armed = a.freeze_armed;
     known.epoch = a.freeze_epoch;
-    if (a.owner_node == known.owner) continue;
+    // It may have been away and come back since the last look: another move gave it.
+    const bool same_owner = a.owner_node == known.owner;
+    const bool another_move =
+        std::exchange(known.owned_by_move, a.owned_by_move) != a.owned_by_move;
+    if (same_owner && !another_move) continue;
     Change change{log, std::exchange(known.owner, a.owner_node), a.owner_node};
     const auto* move = state.moves.find(metastore::move_key(a.owned_by_move));
     if (move != nullptr && move->to_node == a.owner_node) change.how = move->outcome;
-    change.armed_after = armed_after;
+    change.armed_after = same_owner ? Nanos(0) : armed_after;
     known.changed = ++changes_;
     out.push_back(std::move(change));
   }

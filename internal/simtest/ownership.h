@@ -17,7 +17,7 @@ class Ownership {
   struct Change {
     LogName log;
     std::string from;  // empty: nobody owned it
-    std::string to;
+    std::string to;    // the same: it was elsewhere in between
     metastore::MoveOutcome how = metastore::MoveOutcome::running;  // running: it was assigned anew
     // Of a move: the freeze under which it flipped was armed after this; acks that were known
     // before it are in the copy.
@@ -44,6 +44,7 @@ class Ownership {
     std::uint64_t epoch = 0;  // of the last freeze that was seen
     bool armed = false;
     Nanos armed_after{0};
+    RaftIndex owned_by_move{0};
     std::uint64_t changed = 0;  // the count at its last change
   };
   void look_at(const metastore::TopicRow& row, const metastore::State& state,
