@@ -102,12 +102,12 @@ Task<Result<void>> CopyPlace::prepare(TopicPartition partition, Incarnation inca
                                       std::string disk_id) {
   NARAD_CO_TRY(const Disk disk, usable(disk_id));
   auto may = [this, partition, incarnation] { return still_this_life(partition, incarnation); };
-  auto work = [disk, topic = partition.topic, incarnation](FileSystem& fs) -> Result<std::string> {
+  auto work = [disk, topic = partition.topic, incarnation,
+               view = metastore_.view()](FileSystem& fs) -> Result<std::string> {
     std::string aside;
     const auto life = read_topic_incarnation(fs, topic_path(disk, topic));
     if (life && life.value() != incarnation) {
-      // Nothing is removed: the life that the state shows is another, and this one is kept whole.
-      NARAD_TRY(aside, set_aside_topic(fs, disk, topic));
+      NARAD_TRY(aside, clear_life(fs, disk, topic, life.value(), *view));
     } else if (!life && life.error().code() != Errc::not_found) {
       return life.error();
     }

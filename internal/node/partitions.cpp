@@ -152,12 +152,10 @@ Task<Result<Pin>> Partitions::open_now_or_wait(TopicPartition id, Incarnation in
   auto slot = topic_slot(id.topic);
   auto guard = co_await slot->lock.lock();
   // Somebody else may have opened it, or deleted the topic, while we waited.
+  if (auto lives = check(id, incarnation); !lives) co_return lives.error();
+  co_await close_lives(id.topic, [&](Incarnation life) { return life != incarnation; });
   if (auto it = open_.find(id); it != open_.end()) {
     const auto there = it->second;
-    if (there->incarnation != incarnation) {
-      co_return Error(Errc::unavailable,
-                      cat("an earlier life of topic ", id.topic, " is still being removed"));
-    }
     if (still_here(*there)) co_return Pin(there, env_.clock);
     // Of an earlier ownership: it went away, and perhaps came back to another disk.
     open_.erase(it);
@@ -223,13 +221,13 @@ Task<Result<std::shared_ptr<OpenPartition>>> Partitions::open_files(
   opened->last_used = env_.clock.mono();
 
   auto prepare = [&fs = env_.fs, disk = *disk, id, incarnation = row.incarnation, used = row.used,
-                  directory = opened->directory]() -> Result<std::string> {
-    // Another life of the name left its directory (its removal failed). Nothing of it is open, and
-    // nothing is removed: it is set aside whole.
+                  directory = opened->directory,
+                  view = metastore_.view()]() -> Result<std::string> {
+    // Another life of the name left its directory: its removal failed, or has yet to come.
     std::string aside;
     const auto life = read_topic_incarnation(fs, topic_path(disk, id.topic));
     if (life && life.value() != incarnation) {
-      NARAD_TRY(aside, set_aside_topic(fs, disk, id.topic));
+      NARAD_TRY(aside, clear_life(fs, disk, id.topic, life.value(), *view));
     } else if (!life && life.error().code() != Errc::not_found) {
       return life.error();
     }
@@ -302,6 +300,18 @@ Task<void> Partitions::close(std::shared_ptr<OpenPartition> partition) {
   co_await partition->log->close();
 }
 
+Task<void> Partitions::close_lives(const std::string& topic,
+                                   const std::function<bool(Incarnation)>& which) {
+  std::vector<std::shared_ptr<OpenPartition>> doomed;
+  for (const auto& [id, partition] : open_) {
+    if (id.topic == topic && which(partition->incarnation)) doomed.push_back(partition);
+  }
+  for (auto& partition : doomed) {
+    open_.erase(partition->id);
+    co_await close(partition);
+  }
+}
+
 Task<Result<void>> Partitions::remove_topic(std::string topic, Incarnation incarnation) {
   Task<Result<void>> removal = remove_whole_topic(std::move(topic), incarnation);
   co_return co_await shield_.run("remove topic", std::move(removal));
@@ -310,14 +320,7 @@ Task<Result<void>> Partitions::remove_topic(std::string topic, Incarnation incar
 Task<Result<void>> Partitions::remove_whole_topic(std::string topic, Incarnation incarnation) {
   auto slot = topic_slot(topic);
   auto guard = co_await slot->lock.lock();
-  std::vector<std::shared_ptr<OpenPartition>> doomed;
-  for (const auto& [id, partition] : open_) {
-    if (id.topic == topic && partition->incarnation == incarnation) doomed.push_back(partition);
-  }
-  for (auto& partition : doomed) {
-    open_.erase(partition->id);
-    co_await close(partition);
-  }
+  co_await close_lives(topic, [&](Incarnation life) { return life == incarnation; });
   slot->waiters->wake(slot->waiters->size(), delivery::WakeOrigin::elsewhere);
   auto remove = [&fs = env_.fs, disks = data_.disks(), topic, incarnation]() -> Result<void> {
     for (const Disk& disk : disks) {
@@ -350,6 +353,17 @@ Task<Result<std::string>> Partitions::work_closed(TopicPartition id, Check may, 
   co_return co_await blocking(env_, "closed partition", std::move(job));
 }
 
+Result<std::string> clear_life(FileSystem& fs, const Disk& disk, const std::string& topic,
+                               std::optional<Incarnation> life, const metastore::State& view) {
+  if (life && view.was_deleted(topic, *life)) {
+    // Proof: the applied state holds the deletion of this very incarnation; a crash or a bad disk
+    // kept it from being carried out, or its turn has yet to come.
+    NARAD_TRY(delete_topic_data(fs, disk, topic, *life));
+    return std::string();
+  }
+  return set_aside_topic(fs, disk, topic);
+}
+
 Task<Result<std::string>> Partitions::sweep_directory(const Disk& disk, std::string topic) {
   auto slot = topic_slot(topic);
   auto guard = co_await slot->lock.lock();  // neither made, opened nor removed meanwhile
@@ -358,15 +372,10 @@ Task<Result<std::string>> Partitions::sweep_directory(const Disk& disk, std::str
     if (!life && life.error().code() != Errc::not_found) return life.error();
     const auto* row = view->topics.find(topic);
     if (life && row != nullptr && life.value() == row->topic.incarnation) return std::string();
-    if (life && view->was_deleted(topic, life.value())) {
-      // Proof: the applied state holds the deletion of this very incarnation; a crash or a bad disk
-      // kept it from being carried out.
-      NARAD_TRY(delete_topic_data(fs, disk, topic, life.value()));
-      return std::string();
-    }
     NARAD_TRY(bool there, exists(fs, topic_path(disk, topic)));
     if (!there) return std::string();
-    return set_aside_topic(fs, disk, topic);
+    const auto known = life ? std::optional(life.value()) : std::nullopt;
+    return clear_life(fs, disk, topic, known, *view);
   };
   co_return co_await blocking(env_, "topic directory", std::move(job));
 }

@@ -69,6 +69,12 @@ enum class OpenFor : std::uint8_t {
   commit,  // marks it used (a metastore entry) and creates it if it never was
 };
 
+// Makes way for another life of a topic's name: a directory of the life `life` (nothing: unknown)
+// is removed if `view` holds the deletion of that life, else set aside; answers where to, empty if
+// it was removed. REQUIRES: nothing of that life is open; `view` is an applied state. Blocking.
+Result<std::string> clear_life(FileSystem& fs, const Disk& disk, const std::string& topic,
+                               std::optional<Incarnation> life, const metastore::State& view);
+
 class Partitions {
  public:
   // `data` and `metastore` outlive this.
@@ -158,6 +164,8 @@ class Partitions {
   Task<Result<seglog::RetentionOutcome>> retain(TopicPartition id, Assignment row,
                                                 std::int64_t retention_ms, UnixMillis now,
                                                 bool trusted);
+  // Closes what is open of the topic's lives for which `which` holds. REQUIRES: the topic's lock.
+  Task<void> close_lives(const std::string& topic, const std::function<bool(Incarnation)>& which);
   // Closes one that is not in the map any more.
   Task<void> close(std::shared_ptr<OpenPartition> partition);
 

@@ -31,7 +31,7 @@ struct World {
   }
   Task<void> open();
   Task<void> create();
-  Task<void> commit();
+  Task<void> commit(PartitionId partition = kP);
   Task<void> ack(std::uint32_t count);
   Task<void> set_target(std::string node);
   Task<void> flip();
@@ -82,7 +82,7 @@ Task<void> World::create() {
   topic = created.value();
 }
 
-Task<void> World::commit() {
+Task<void> World::commit(PartitionId partition) {
   auto message = std::make_shared<Message>();
   message->incarnation = topic.incarnation;
   message->topic = "orders";
@@ -91,7 +91,7 @@ Task<void> World::commit() {
   batch.incarnation = topic.incarnation;
   batch.records.push_back({Sequence(0), std::move(message)});
   LocalBroker broker(env, "here", *store, *partitions);
-  auto done = co_await broker.commit({"orders", kP}, std::move(batch));
+  auto done = co_await broker.commit({"orders", partition}, std::move(batch));
   EXPECT_TRUE(done) << done.error().text();
 }
 
@@ -349,6 +349,41 @@ Task<void> served_again(World& w) {
   EXPECT_TRUE(exists(w.env.fs, w.directory()).value());
 }
 TEST(TopicDirectories, SWP_19_TopicThatIsServedAgain_Survives) { in_world(served_again); }
+
+// The successor has fewer partitions, and is used before the deletion was carried out: one of the
+// former life is still open, under a directory that the successor needs.
+Task<void> used_before_the_purge(World& w) {
+  metastore::Command drain = metastore::SetDraining{"there", true};
+  co_await w.propose(std::move(drain));
+  metastore::TopicPatch wider;
+  wider.partitions = 2;
+  auto altered = co_await metastore::alter_topic(*w.store, "orders", std::move(wider));
+  EXPECT_TRUE(altered);
+  co_await w.commit(PartitionId(1));
+  auto deleted = co_await metastore::delete_topic(*w.store, "orders");
+  EXPECT_TRUE(deleted);
+  co_await w.create();
+  co_await w.commit();
+  const auto open = w.partitions->open_now();
+  EXPECT_EQ(open.size(), 1u);
+  EXPECT_EQ(open.front()->incarnation, w.topic.incarnation);
+  EXPECT_EQ(list_partition_directories(w.env.fs, w.disk(), "orders").value(),
+            std::vector<PartitionId>{kP});
+  EXPECT_TRUE(w.env.fs.list("/data/.quarantine").value().empty()) << "its deletion is known";
+}
+TEST(TopicDirectories, SuccessorUsedBeforeThePurge_FindsNothingOfTheFormerLifeOpen) {
+  in_world(used_before_the_purge);
+}
+
+// The metastore does not know how the life that lies there ended.
+Task<void> unknown_life(World& w) {
+  EXPECT_TRUE(make_topic_directory(w.env.fs, w.disk(), "orders", Incarnation(0xaa)));
+  co_await w.commit();
+  EXPECT_TRUE(exists(w.env.fs, "/data/.quarantine/orders@00000000000000aa").value());
+}
+TEST(TopicDirectories, LifeThatNobodyDeleted_IsSetAsideWhenAnotherIsUsed) {
+  in_world(unknown_life);
+}
 
 }  // namespace
 }  // namespace narad::node
