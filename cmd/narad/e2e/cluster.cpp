@@ -151,28 +151,53 @@ std::string waiting_for(std::uint16_t port) {
   return text;
 }
 
+namespace {
+
+// The payloads and the handles of an answer of many messages.
+struct Leased {
+  std::vector<std::string> payloads;
+  json::array handles;
+};
+Leased leased_in(const std::string& body) {
+  Leased leased;
+  const json::value answer = json::parse(body);
+  for (const auto& message : answer.as_array()) {
+    leased.payloads.emplace_back(message.at("payload").as_string());
+    leased.handles.push_back(message.at("receipt_handle"));
+  }
+  return leased;
+}
+
+}  // namespace
+
 std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
                                   std::set<std::string> payloads, Duration limit) {
-  const auto until = Clock::now() + limit;
-  std::size_t turn = 0;
+  auto until = Clock::now() + limit;
   std::vector<std::unique_ptr<Http>> clients;
   for (std::size_t i = 0; i < cluster.size(); ++i) {
     clients.push_back(std::make_unique<Http>(cluster.node(i).port()));
   }
-  while (!payloads.empty() && Clock::now() < until) {
-    const std::size_t i = turn++ % cluster.size();
+  for (std::size_t turn = 0; !payloads.empty() && Clock::now() < until; ++turn) {
+    const std::size_t i = turn % cluster.size();
     if (!cluster.node(i).child().running()) continue;
-    auto got = clients[i]->get(cat("/v1/topics/", topic, "/consume?wait=200ms"));
+    auto got = clients[i]->get(cat("/v1/topics/", topic, "/consume?wait=200ms&max=50"));
     if (!got || got->status != 200) continue;
-    const json::value body = json::parse(got->body);
-    payloads.erase(std::string(body.at("payload").as_string()));
-    const std::string handle(body.at("receipt_handle").as_string());
-    const std::size_t other = turn % cluster.size();
+    Leased leased = leased_in(got->body);
+    const std::size_t before = payloads.size();
+    for (const std::string& payload : leased.payloads) payloads.erase(payload);
+    if (payloads.size() < before) until = Clock::now() + limit;
+    const std::size_t other = (turn + 1) % cluster.size();
     if (!cluster.node(other).child().running()) continue;
+    const json::object ack{{"mode", "ack"}, {"handles", std::move(leased.handles)}};
     auto acked =
-        clients[other]->post(cat("/v1/topics/", topic, "/ack?receipt_handle=", url_encode(handle)));
-    EXPECT_TRUE(!acked || acked->status == 204 || acked->status >= 500 || acked->status == 410)
-        << acked->status << " " << acked->body;
+        clients[other]->post(cat("/v1/topics/", topic, "/ack:batch"), json::serialize(ack));
+    if (!acked || acked->status >= 500) continue;
+    EXPECT_EQ(acked->status, 200) << acked->body;
+    const json::value outcome = json::parse(acked->body);
+    for (const auto& result : outcome.at("results").as_array()) {
+      const auto status = result.at("status").to_number<int>();
+      EXPECT_TRUE(status == 204 || status == 410 || status >= 500) << status;
+    }
   }
   return payloads;
 }
