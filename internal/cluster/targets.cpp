@@ -1,5 +1,7 @@
 #include "internal/cluster/targets.h"
 
+#include <algorithm>
+
 #include "internal/metastore/move_rules.h"
 
 namespace narad::cluster {
@@ -29,6 +31,9 @@ std::string_view why_clear(const State& state, const raft::Configuration& config
                            const Silence& silence, const TargetRules& rules, const Assignment& a) {
   const Member* target = state.members.find(a.target_node);
   if (target == nullptr) return "target_not_member";
+  const auto& disks = target->disks;
+  const bool no_disk = std::find(disks.begin(), disks.end(), a.target_disk) == disks.end();
+  if (no_disk && !lost(state, a.owner_node)) return "target_disk_missing";
   const bool dead = target->status == MemberStatus::dead;
   if (dead && silence(target->id) > rules.dead_target_abort_after) return "target_dead";
   if (!dead && !target->draining) return {};
@@ -67,17 +72,19 @@ std::set<TopicPartition> held_partitions(const State& state, UnixMillis now, Nan
 
 std::set<TopicPartition> pinned_partitions(const State& state) {
   std::set<TopicPartition> pinned;
-  state.topics.for_each([&](const metastore::TopicRowPtr& row) {
-    for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
-      const RaftIndex move = row->assignments[p].owned_by_move;
-      if (move.value() == 0) continue;
-      const auto* m = state.moves.find(metastore::move_key(move));
-      if (m != nullptr && m->reason == metastore::kByOperator) {
-        pinned.insert({row->topic.name, PartitionId(p)});
-      }
-    }
+  state.moves.for_each([&](const std::shared_ptr<const metastore::MoveRecord>& m) {
+    if (m->reason != metastore::kByOperator) return;
+    const Assignment* a = state.assignment(m->topic, m->partition);
+    if (a != nullptr && a->owned_by_move == m->move_id) pinned.insert({m->topic, m->partition});
   });
   return pinned;
+}
+
+PlannerLimits with_orders(PlannerLimits limits, const State& state, UnixMillis now,
+                          Nanos hold_aborted) {
+  limits.held = held_partitions(state, now, hold_aborted);
+  limits.pinned = pinned_partitions(state);
+  return limits;
 }
 
 std::vector<MoveUnderWay> moves_under_way(const State& state) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "internal/cluster/planner.h"
 #include "internal/metastore/command.h"
 #include "internal/metastore/state.h"
 #include "pkg/base/text.h"
@@ -24,6 +25,8 @@ struct TargetRules {
 
 // A target is taken back if its member
 // - does not exist any more,
+// - does not have the disk that the copy was to go to, and the source lives: the next plan names
+//   one that it has. If the source is dead, that disk may hold the last copy,
 // - is dead and has been silent for longer than the rule says: until then it may come back and
 //   finish its copy,
 // - is dead or drains, and is no replica of the Raft configuration: it cannot hear of its moves,
@@ -41,8 +44,13 @@ inline constexpr Nanos kHoldAborted = std::chrono::minutes(5);
 std::set<TopicPartition> held_partitions(const metastore::State& state, UnixMillis now,
                                          Nanos hold = kHoldAborted);
 
-// Partitions whose present owner got them by a move that an operator ordered.
+// Partitions whose present owner got them by a move that an operator ordered, as far as the history
+// goes back (metastore::kMovesKept).
 std::set<TopicPartition> pinned_partitions(const metastore::State& state);
+
+// Those limits, with what operators have ordered so far.
+PlannerLimits with_orders(PlannerLimits limits, const metastore::State& state, UnixMillis now,
+                          Nanos hold_aborted);
 
 // A move that is under way, by its id.
 struct MoveUnderWay {

@@ -151,6 +151,45 @@ TEST(Targets, ABT_5_PartitionsOfAbortedMoves_AreHeldForAWhile) {
   EXPECT_TRUE(held_partitions(c.state, UnixMillis(2'300'000)).empty());
 }
 
+TEST(Targets, TargetWithoutTheDisk_LosesItsMoveWhileTheSourceLives) {
+  Case c;
+  c.move("d");
+  c.run(metastore::RegisterMember{"d", "h", "c", "b", {"another"}, UnixMillis(2)});
+  EXPECT_EQ(c.why(), "target_disk_missing");
+  c.die("s", 1s);
+  EXPECT_EQ(c.why(), "") << "that disk may come back with the last copy";
+}
+
+TEST(Targets, ABT_5_ClocksThatAreFarApart_HoldNothingForHours) {
+  Case c;
+  c.move("d");
+  ASSERT_TRUE(
+      c.run(metastore::ClearTarget{"orders", Incarnation(7), PartitionId(0), "d", c.row().move_id,
+                                   "aborted by admin", UnixMillis(10'000'000)})
+          .done());
+  EXPECT_EQ(held_partitions(c.state, UnixMillis(9'900'000)).size(), 1u);
+  EXPECT_TRUE(held_partitions(c.state, UnixMillis(9'000'000)).empty());
+}
+
+TEST(Targets, PLN_5_OperatorsMove_PinsThePartitionUntilAnotherMoveTakesIt) {
+  Case c;
+  const auto go = [&](std::string to, std::string reason) {
+    const Assignment before = c.row();
+    c.run(metastore::SetTarget{"orders", Incarnation(7), PartitionId(0), before.owner_node,
+                               before.move_id, std::move(to), "d1", std::move(reason)});
+    const RaftIndex id = c.row().move_id;
+    c.run(metastore::ArmFreeze{"orders", Incarnation(7), PartitionId(0), before.owner_node, id});
+    ASSERT_TRUE(c.run(metastore::CompleteMove{"orders", Incarnation(7), PartitionId(0),
+                                              before.owner_node, id, c.row().freeze_epoch})
+                    .done());
+  };
+  EXPECT_THAT(pinned_partitions(c.state), IsEmpty());
+  go("d", "operator");
+  EXPECT_THAT(pinned_partitions(c.state), ElementsAre(TopicPartition{"orders", PartitionId(0)}));
+  go("e", "draining");
+  EXPECT_THAT(pinned_partitions(c.state), IsEmpty());
+}
+
 TEST(Targets, OBS_2_Blocks_NameTheSideThatIsAway) {
   Case c;
   c.move("d");

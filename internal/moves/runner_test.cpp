@@ -2,6 +2,7 @@
 // committing, calls that fail and answers that are lost.
 #include "internal/moves/runner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "internal/delivery/consumer_files.h"
@@ -624,6 +625,21 @@ TEST_F(RunnerTest, CPY_6_CPY_7_WritersThatKeepPace_DoNotHangTheMove) {
   EXPECT_EQ(world.logged("move: pre-copy did not converge; freezing the source for the rest"), 1u);
   EXPECT_GT(frozen_at, 0u);
   EXPECT_EQ(world.source.armed, 1u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, DiskThatIsNotThere_KeepsNoLaterMoveOfThePartitionWaiting) {
+  world.log.append(50);
+  ASSERT_TRUE(world.boot());
+  world.register_again(kSelf, {world.node().site->disk_id(), "gone"});
+  world.set_target(kSelf, "gone");
+  ASSERT_TRUE(
+      world.until([&] { return stats().started == 1 && !report().last_error.empty(); }, 10s));
+  EXPECT_THAT(report().last_error, ::testing::HasSubstr("disk gone"));
+  world.clear_target();
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_EQ(stats().started, 2u);
   expect_whole_move();
 }
 

@@ -131,6 +131,12 @@ Task<void> Worker::act(Step step) {
 
 Task<void> Worker::look() {
   const MoveDisk disk = shop_.place.disk(key_.disk);
+  if (!disk.usable && mover_.ended()) {
+    // It is not there as long as this process runs. The start that finds it disposes of what lies
+    // there; until then later moves of the partition are not to wait for this one.
+    mover_.on_disposed(now());
+    co_return;
+  }
   if (!disk.usable) {
     fail(Error(Errc::unavailable, cat("disk ", key_.disk, " of this node cannot be used now")));
     co_return;

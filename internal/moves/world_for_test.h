@@ -404,7 +404,7 @@ class World {
     out->emplace(std::move(result));
   }
   // The controller's entry. Answers the move's id.
-  RaftIndex set_target(std::string to = kSelf) {
+  RaftIndex set_target(std::string to = kSelf, std::string disk = {}) {
     const Assignment now = row();
     metastore::SetTarget entry;
     entry.name = kPartition.topic;
@@ -413,7 +413,7 @@ class World {
     entry.owner_node = now.owner_node;
     entry.move_id = now.move_id;
     entry.target_node = std::move(to);
-    entry.target_disk = node().site->disk_id();
+    entry.target_disk = disk.empty() ? node().site->disk_id() : std::move(disk);
     entry.reason = "operator";
     auto result = propose(std::move(entry));
     NARAD_ASSERT(result && result.value().done(),
@@ -441,11 +441,15 @@ class World {
     source.faults.unreachable = true;
   }
   void revive_source() {
-    auto result = propose(metastore::RegisterMember{
-        kSource, "s:1", "s:2", "b2", {node().site->disk_id()}, UnixMillis(2000)});
+    register_again(kSource, {node().site->disk_id()});
+    source.faults.unreachable = false;
+  }
+  // The metadata shows these disks of the member from now on, whichever it has.
+  void register_again(std::string member, std::vector<std::string> disks) {
+    auto result = propose(metastore::RegisterMember{std::move(member), "s:1", "s:2", "b2",
+                                                    std::move(disks), UnixMillis(2000)});
     NARAD_ASSERT(result && result.value().done(),
                  result ? result.value().text : result.error().text());
-    source.faults.unreachable = false;
   }
   std::uint64_t logged(std::string_view message) { return machine.log().count(message); }
 
