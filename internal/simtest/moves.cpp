@@ -144,9 +144,6 @@ void World::look() {
     any = true;
     shown_[i] = view;
     for (const auto& change : ownership_.shown(view)) changed_hands(change);
-    view->members.for_each([&](const auto& member) {
-      deaths_ = deaths_ || member->status == metastore::MemberStatus::dead;
-    });
   }
   ownership_.asked_all(sim_.now());
   if (any) check_former_owners();
@@ -214,6 +211,19 @@ bool World::moves_ended() {
   return ended;
 }
 
+void World::name_moves() {
+  ownership_.newest()->topics.for_each([&](const auto& row) {
+    for (std::size_t p = 0; p < row->assignments.size(); ++p) {
+      const Assignment& a = row->assignments[p];
+      if (a.target_node.empty() && !a.freeze_armed) continue;
+      oracle_.violation(cat("move ", a.move_id, " of ", row->topic.name, "/", p, " from ",
+                            a.owner_node, " (disk ", a.owner_disk, ") to ", a.target_node,
+                            " (disk ", a.target_disk, ")", a.freeze_armed ? ", frozen," : "",
+                            " is still under way"));
+    }
+  });
+}
+
 // What an operator does about a move from or to a disk that is gone for good.
 void World::abort_moves() {
   App& app = machines_[0]->component<App>();
@@ -240,19 +250,14 @@ void World::abort_moves() {
 
 // No target, no freeze, nothing staged, no copy where nobody owns it; and that for a while.
 bool World::end_moves() {
-  // Asked now and then: the answer costs more than a step.
-  const auto sometimes = [&](const std::function<bool()>& holds) {
-    return [this, holds, next = sim_.now()]() mutable {
-      if (sim_.now() < next) return false;
-      next = sim_.now() + 1s;
-      return holds();
-    };
-  };
   const auto over = [&] { return each_node([](App&) { return true; }) && moves_ended(); };
-  if (!sim_.run_until(sometimes(over), kMovesMax)) abort_moves();
-  if (!settle("the end of all moves", sometimes(over))) return false;
+  if (!sim_.run_until(every(1s, over), kMovesMax)) abort_moves();
+  if (!settle("the end of all moves", every(1s, over))) {
+    name_moves();
+    return false;
+  }
   const auto clean = [&] { return over() && leftovers().empty(); };
-  if (sim_.run_until(sometimes(clean), kMovesMax)) return true;
+  if (sim_.run_until(every(1s, clean), kMovesMax)) return true;
   for (const std::string& path : leftovers()) {
     oracle_.violation(cat("left behind by moves that have ended: ", path));
   }

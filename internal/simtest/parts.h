@@ -49,6 +49,8 @@ class World {
   Nanos share(Nanos of_a_lone_node) const { return of_a_lone_node * knobs_.nodes; }
   void later(Nanos delay, std::function<void()> what);
   void heal();
+  // `holds`, asked no more often than that: the answer costs more than a step.
+  std::function<bool()> every(Nanos pause, std::function<bool()> holds);
   bool settle(const char* what, const std::function<bool()>& done);
   void read_back(const char* when);
   void collect_reach();
@@ -67,6 +69,7 @@ class World {
   void check_former_owners();
   bool moves_ended();
   void abort_moves();
+  void name_moves();  // those that do not end, as violations
   bool end_moves();
   std::vector<std::string> leftovers() const;
   void read_copies_set_aside();
@@ -90,7 +93,7 @@ class World {
   std::optional<int> wiped_;  // the node that lost its disk
   bool gave_up_ = false;
   Ownership ownership_;
-  bool deaths_ = false;                    // some member counted as dead at some time
+  bool deaths_ = false;                    // a dispatcher was told that an owner is dead
   std::vector<metastore::ViewPtr> shown_;  // by each node, when it was last asked
   // One that owned a log until somebody took over: it may not commit to it any more.
   struct FormerOwner {
@@ -151,6 +154,7 @@ class App {
   bool has_disk(const std::string& id) const { return node_.has_disk(id); }
   bool all_acked();
   void check_lag();
+  void each_owned(const std::function<void(const LogName&, const delivery::DeliveryStats*)>& look);
   void start_read_back();
   // Answers whether nodes may be asked for their state now.
   bool started() const { return ready_ && !stopping_; }

@@ -99,15 +99,16 @@ std::uint64_t World::unsettled() {
   }
   return sum;
 }
-bool World::settle(const char* what, const std::function<bool()>& done) {
-  // Asked now and then: the answer costs more than a step.
-  Nanos next = sim_.now();
-  const auto sometimes = [&] {
+std::function<bool()> World::every(Nanos pause, std::function<bool()> holds) {
+  return [this, pause, holds = std::move(holds), next = sim_.now()]() mutable {
     if (sim_.now() < next) return false;
-    next = sim_.now() + kLookAgain;
-    return done();
+    next = sim_.now() + pause;
+    return holds();
   };
-  if (sim_.run_until(sometimes, kCalmMax)) return true;
+}
+
+bool World::settle(const char* what, const std::function<bool()>& done) {
+  if (sim_.run_until(every(kLookAgain, done), kCalmMax)) return true;
   std::string why = cat("no progress: ", what, " does not end within ", format_duration(kCalmMax),
                         " after all faults stopped");
   for (const auto& machine : machines_) {
