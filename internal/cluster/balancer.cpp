@@ -145,10 +145,8 @@ Task<void> Balancer::clear_targets(RebalanceOutcome& out) {
 
 Task<void> Balancer::set_targets(RebalanceOutcome& out) {
   const metastore::ViewPtr view = consensus_.view();
-  PlannerLimits limits = options_.planner;
-  limits.held = held_partitions(*view, env_.clock.wall_millis(), options_.hold_aborted);
-  limits.pinned = pinned_partitions(*view);
-  MovePlan plan = plan_moves(*view, limits);
+  MovePlan plan = plan_moves(
+      *view, with_orders(options_.planner, *view, env_.clock.wall_millis(), options_.hold_aborted));
   for (metastore::SetTarget& m : plan.moves) m.now = env_.clock.wall_millis();
   out.wanted = plan.wanted;
   watched_ = moves_under_way(*view);

@@ -33,6 +33,11 @@ Result<Assignment> row_of(const State& state, const TopicPartition& tp) {
   return *a;
 }
 
+// An order to decommission it asks for nothing new.
+bool holds(const Member& m, bool wal_lost) {
+  return m.leaving || (m.draining && (!wal_lost || m.wal_lost));
+}
+
 std::string standing_for_receiving(const Member& m) {
   if (m.status == metastore::MemberStatus::dead) return "dead";
   if (m.leaving) return "leaving";
@@ -187,17 +192,14 @@ Task<Result<metastore::ViewPtr>> Operations::fresh_view() {
   co_return consensus_.view();
 }
 
-DrainPicture Operations::picture(const std::string& node,
-                                 const Result<wire::LeaderFacts>& facts) const {
+DrainPicture Operations::picture(const std::string& node, const wire::LeaderFacts* facts) const {
   const RaftView raft = consensus_.raft();
   DrainPicture p;
   p.configuration = raft.configuration;
   p.leader = raft.leader;
-  p.leader_told = facts.has_value();
-  if (facts) {
-    const wire::MemberFacts* f = facts.value().find(node);
-    if (f != nullptr) p.status = f->drain;
-  }
+  p.leader_told = facts != nullptr;
+  const wire::MemberFacts* f = facts == nullptr ? nullptr : facts->find(node);
+  if (f != nullptr) p.status = f->drain;
   return p;
 }
 
@@ -218,7 +220,8 @@ Task<std::vector<DrainVerdict>> Operations::drains() {
   const Result<wire::LeaderFacts> facts = co_await this->facts();
   const metastore::ViewPtr view = consensus_.view();
   for (const std::string& id : draining_members(*view)) {
-    out.push_back(judge_drain(*view, id, picture(id, facts), DrainAsked::during));
+    const DrainPicture seen = picture(id, facts ? &facts.value() : nullptr);
+    out.push_back(judge_drain(*view, id, seen, DrainAsked::during));
   }
   std::sort(out.begin(), out.end(),
             [](const DrainVerdict& a, const DrainVerdict& b) { return a.node < b.node; });
@@ -232,13 +235,14 @@ Task<Result<DrainVerdict>> Operations::verdict(std::string node, bool wal_lost) 
   const metastore::ViewPtr view = consensus_.view();
   const Member* member = view->members.find(node);
   if (member == nullptr) co_return no_member(node);
-  if (wal_lost && member->status != metastore::MemberStatus::dead) {
-    co_return Error(Errc::conflict,
-                    cat("member ", node, " is alive: it hands over by itself what it holds"));
-  }
   const DrainAsked asked = member->draining ? DrainAsked::during : DrainAsked::before;
-  const Result<wire::LeaderFacts> facts = std::move(known);
-  co_return judge_drain(*view, node, picture(node, facts), asked, wal_lost);
+  DrainVerdict verdict = judge_drain(*view, node, picture(node, &known), asked, wal_lost);
+  if (holds(*member, wal_lost) || (!member->draining && verdict.hopeless())) co_return verdict;
+  State after = *view;  // what its entry would come to (DEC-18)
+  const auto entered =
+      metastore::apply(after, after.applied.next(), metastore::SetDraining{node, true, wal_lost});
+  if (!entered.done()) co_return metastore::to_error(entered);
+  co_return verdict;
 }
 
 Task<Result<DrainOutcome>> Operations::decommission(std::string node, bool wal_lost) {
@@ -251,11 +255,9 @@ Task<Result<DrainOutcome>> Operations::decommission(std::string node, bool wal_l
     out.accepted = out.already = out.removed = true;
     co_return out;
   }
-  const Result<wire::LeaderFacts> nobody = Error(Errc::unavailable, "not asked");
-  out.verdict = judge_drain(*view, node, picture(node, nobody), DrainAsked::before, wal_lost);
+  out.verdict = judge_drain(*view, node, picture(node, nullptr), DrainAsked::before, wal_lost);
   out.already = member->draining;
-  const bool holds = member->leaving || (member->draining && (!wal_lost || member->wal_lost));
-  if (holds) {
+  if (holds(*member, wal_lost)) {
     out.accepted = true;
     co_return out;
   }
@@ -338,10 +340,8 @@ Task<Result<RebalanceOutcome>> Operations::rebalance(bool dry_run) {
     (void)metastore::apply(after, after.applied.next(), c);
     out.cleared.push_back({{c.name, c.partition}, c.target_node, c.reason});
   }
-  PlannerLimits limits = options_.planner;
-  limits.held = held_partitions(after, env_.clock.wall_millis(), options_.hold_aborted);
-  limits.pinned = pinned_partitions(after);
-  const MovePlan plan = plan_moves(after, limits);
+  const MovePlan plan = plan_moves(
+      after, with_orders(options_.planner, after, env_.clock.wall_millis(), options_.hold_aborted));
   out.wanted = plan.wanted;
   for (const metastore::SetTarget& m : plan.moves) {
     const Assignment* a = after.assignment(m.name, m.partition);
@@ -358,10 +358,8 @@ Task<Result<RebalanceOutcome>> Operations::rebalance(bool dry_run) {
 Task<Result<Explanation>> Operations::explain(TopicPartition partition) {
   NARAD_CO_TRY(const metastore::ViewPtr view, co_await fresh_view());
   NARAD_CO_TRY(const Assignment row, row_of(*view, partition));
-  PlannerLimits limits = options_.planner;
-  limits.held = held_partitions(*view, env_.clock.wall_millis(), options_.hold_aborted);
-  limits.pinned = pinned_partitions(*view);
-  const MovePlan plan = plan_moves(*view, limits);
+  const MovePlan plan = plan_moves(
+      *view, with_orders(options_.planner, *view, env_.clock.wall_millis(), options_.hold_aborted));
   const auto e = std::find_if(plan.explained.begin(), plan.explained.end(),
                               [&](const Explained& x) { return x.partition == partition; });
   Explanation out;

@@ -71,7 +71,7 @@ class Operations {
   wire::LeaderFacts own_facts() const;
   Task<Result<wire::LeaderFacts>> facts();
   Task<Result<metastore::ViewPtr>> fresh_view();
-  DrainPicture picture(const std::string& node, const Result<wire::LeaderFacts>& facts) const;
+  DrainPicture picture(const std::string& node, const wire::LeaderFacts* facts) const;
   Task<Result<metastore::CommandResult>> propose(metastore::Command command);
   Task<void> clear_moves_of(std::string node, RaftIndex drain_id);
   static Task<http::Response> serve_facts(Operations* self);

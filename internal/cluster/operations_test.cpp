@@ -239,7 +239,9 @@ TEST_F(Operate, WithoutALeader_NothingIsPromised) {
 
 TEST_F(Operate, WalLost_IsForTheDeadOnly) {
   begin(4);
-  EXPECT_EQ(decommission("n1", "n4", true).error().code(), Errc::conflict);
+  const auto order = decommission("n1", "n4", true);
+  EXPECT_EQ(order.error().code(), Errc::conflict);
+  EXPECT_EQ(verdict("n2", "n4", true).error().text(), order.error().text()) << "DEC-18";
   die("n4");
   EXPECT_THAT(rules(verdict("n2", "n4").value()), Contains("unreachable"));
   EXPECT_THAT(rules(verdict("n2", "n4", true).value()), IsEmpty());
@@ -266,6 +268,23 @@ TEST_F(Operate, Cancelled_ADrainTakesItsMovesWithIt) {
   EXPECT_TRUE(ask("n2", on("n2").cancel("n4"))) << "it holds already";
   w().sim.run_for(30s);
   EXPECT_THAT(moves_under_way(state()), IsEmpty()) << "an even cluster stays as it is";
+}
+
+TEST_F(Operate, Cancelled_ADrainLeavesAnOperatorsMoveAlone) {
+  begin(4);
+  create("orders", 8);
+  ASSERT_TRUE(decommission("n1", "n4").value().accepted);
+  ASSERT_TRUE(w().until([&] { return moves_under_way(state()).size() == 2; }));
+  const MoveUnderWay first = moves_under_way(state()).front();
+  const Assignment& a = row("orders", first.partition.partition.value());
+  ASSERT_TRUE(w().sky
+                  .apply(metastore::SetTarget{"orders", a.incarnation, first.partition.partition,
+                                              "n4", a.move_id, first.to == "n1" ? "n2" : "n1",
+                                              a.target_disk, "operator"})
+                  .done());
+  ASSERT_TRUE(ask("n2", on("n2").cancel("n4")));
+  ASSERT_EQ(moves_under_way(state()).size(), 1u);
+  EXPECT_EQ(moves_under_way(state()).front().partition, first.partition);
 }
 
 // ---- plans ------------------------------------------------------------------------------------
