@@ -30,13 +30,6 @@ std::string aborted_by(const security::Caller& caller) {
 
 }  // namespace
 
-http::Response fail_order(Context& context, const Call& call, std::string_view op,
-                          const Error& error) {
-  if (error.code() != Errc::unknown_outcome) return fail_write(context, op, error);
-  call.outcome_unknown = true;
-  return fail(context.env.log, op, error);
-}
-
 Task<http::Response> list_moves(Context& context, http::Request request) {
   auto query = parse_moves_query(http::Query(request.query()));
   if (!query) co_return fail(context.env.log, "list moves", query.error());
@@ -94,9 +87,9 @@ Task<http::Response> abort_move(Context& context, http::Request request) {
   const auto index = parse_number<std::uint32_t>(request.match.param("partition"));
   if (!index) co_return http::error_response(400, "invalid partition");
   wish.partition.partition = PartitionId(*index);
-  auto target = http::Query(request.query()).get("target");
+  auto target = parse_abort_query(http::Query(request.query()));
   if (!target) co_return fail(context.env.log, "abort move", target.error());
-  if (target.value() && !target.value()->empty()) wish.target = std::move(*target.value());
+  wish.target = std::move(target.value());
   const TopicPartition partition = wish.partition;
   auto answer = co_await context.broker.abort_move(std::move(wish), aborted_by(call.caller));
   if (!answer) co_return fail_order(context, call, "abort move", answer.error());

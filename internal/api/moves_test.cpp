@@ -3,9 +3,8 @@
 
 #include "internal/api/move_json.h"
 #include "internal/api/routes.h"
+#include "internal/api/schema_for_test.h"
 #include "internal/api/test_api.h"
-#include "pkg/json/document.h"
-#include "pkg/jsonschema/schema.h"
 
 namespace narad::api {
 namespace {
@@ -520,18 +519,6 @@ TEST(MoveOrders, AStart_IsRecorded) {
 }
 
 // ---- the document -----------------------------------------------------------------------------
-
-void expect_fits(std::string_view name, const std::string& body) {
-  auto document = json::Document::parse(std::string(openapi_document()), 64);
-  NARAD_ASSERT(document.has_value());
-  const std::string components(document.value().root().find("components")->find("schemas")->raw());
-  auto schema =
-      jsonschema::Schema::compile(cat("{\"$ref\":\"#/components/schemas/", name,
-                                      "\",\"components\":{\"schemas\":", components, "}}"));
-  NARAD_ASSERT(schema.has_value(), schema.error().text());
-  auto valid = schema.value().validate(body);
-  EXPECT_TRUE(valid) << name << ": " << valid.error().text() << "\n" << body;
-}
 
 TEST(MoveAnswers, FitTheirSchemas) {
   Moving f;

@@ -22,6 +22,9 @@ http::Response refuse_with(std::string_view rule, const Error& why) {
 Task<http::Response> show_verdict(Context& context, const Call& call, std::string node,
                                   bool wal_lost) {
   auto verdict = co_await context.broker.drain_verdict(std::move(node), wal_lost);
+  if (!verdict && verdict.error().code() == Errc::conflict) {
+    co_return refuse_with("alive", verdict.error());  // as the order
+  }
   if (!verdict) co_return fail_order(context, call, "look at member", verdict.error());
   co_return http::json_response(200, verdict_body(verdict.value()));
 }

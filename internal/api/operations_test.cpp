@@ -4,9 +4,8 @@
 
 #include "internal/api/operation_json.h"
 #include "internal/api/routes.h"
+#include "internal/api/schema_for_test.h"
 #include "internal/api/test_api.h"
-#include "pkg/json/document.h"
-#include "pkg/jsonschema/schema.h"
 
 namespace narad::api {
 namespace {
@@ -139,6 +138,8 @@ TEST(Decommission, WhatCannotBe_HasItsStatus) {
   EXPECT_EQ(response.status, 409);
   EXPECT_TRUE(has(response.body, R"("code":"alive","reasons":[{"rule":"alive","detail":"member)"))
       << response.body;
+  f.broker.verdict = Error(Errc::conflict, "member n3 is alive: its ingress WAL is not lost");
+  EXPECT_EQ(f.post(cat(kN3, "?wal_lost=1&dry_run=1")).body, response.body);
 }
 
 TEST(Decommission, Cancelled_Is204_AndRefusedOnceItIsTooLate) {
@@ -282,18 +283,6 @@ TEST(Explain, SaysWhereAndWhy) {
 }
 
 // ---- the document -----------------------------------------------------------------------------
-
-void expect_fits(std::string_view name, const std::string& body) {
-  auto document = json::Document::parse(std::string(openapi_document()), 64);
-  NARAD_ASSERT(document.has_value());
-  const std::string components(document.value().root().find("components")->find("schemas")->raw());
-  auto schema =
-      jsonschema::Schema::compile(cat("{\"$ref\":\"#/components/schemas/", name,
-                                      "\",\"components\":{\"schemas\":", components, "}}"));
-  NARAD_ASSERT(schema.has_value(), schema.error().text());
-  auto valid = schema.value().validate(body);
-  EXPECT_TRUE(valid) << name << ": " << valid.error().text() << "\n" << body;
-}
 
 TEST(OperationAnswers, FitTheirSchemas) {
   expect_fits("DrainVerdict", verdict_body(hopeless_n3()));

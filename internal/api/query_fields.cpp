@@ -51,18 +51,25 @@ Result<bool> parse_switch(const http::Query& query, std::string_view name) {
   return invalid(cat(name, " must be 1 or 0"));
 }
 
-// Of an order, where a value that is overlooked would do what was not meant: once, and readable.
-Result<bool> parse_order_switch(const http::Query& query, std::string_view name) {
-  if (query.has_bad_name()) return invalid("invalid query: bad escape in a parameter name");
-  NARAD_TRY(auto text, single(query, name));
-  if (!text || text->empty() || text == "0" || text == "false") return false;
-  if (text == "1" || text == "true") return true;
-  return invalid(cat(name, " must be 1 or 0"));
-}
-
 Result<void> check_names(const http::Query& query) {
   if (query.has_bad_name()) return invalid("invalid query: bad escape in a parameter name");
   return ok();
+}
+
+// Of an order, where a value that is overlooked would do what was not meant: once, and readable. An
+// empty one counts as absent.
+Result<std::optional<std::string>> of_order(const http::Query& query, std::string_view name) {
+  NARAD_TRY(check_names(query));
+  NARAD_TRY(auto text, single(query, name));
+  if (text && text->empty()) text.reset();
+  return text;
+}
+
+Result<bool> parse_order_switch(const http::Query& query, std::string_view name) {
+  NARAD_TRY(const auto text, of_order(query, name));
+  if (!text || *text == "0" || *text == "false") return false;
+  if (*text == "1" || *text == "true") return true;
+  return invalid(cat(name, " must be 1 or 0"));
 }
 
 }  // namespace
@@ -178,6 +185,10 @@ Result<DrainQuery> parse_drain_query(http::Query query) {
 
 Result<bool> parse_rebalance_query(http::Query query) {
   return parse_order_switch(query, "dry_run");
+}
+
+Result<std::optional<std::string>> parse_abort_query(http::Query query) {
+  return of_order(query, "target");
 }
 
 Result<PartitionId> partition_in(const Topic& topic, std::uint64_t partition) {

@@ -45,6 +45,13 @@ http::Response fail_write(Context& context, std::string_view op, const Error& er
               control_plane ? error.with_context("control plane temporarily unavailable") : error);
 }
 
+http::Response fail_order(Context& context, const Call& call, std::string_view op,
+                          const Error& error) {
+  if (error.code() != Errc::unknown_outcome) return fail_write(context, op, error);
+  call.outcome_unknown = true;
+  return fail(context.env.log, op, error);
+}
+
 Task<http::Response> create_topic(Context& context, http::Request request) {
   const Call& call = call_of(request);
   auto body = read_create(std::move(request.body));
