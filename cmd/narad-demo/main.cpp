@@ -2,19 +2,19 @@
 // of every one of them.
 //
 //   narad-demo [PATH OF narad] [--files N]
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <random>
 #include <sstream>
 
 #include "cmd/narad-demo/traffic.h"
+#include "cmd/narad/cluster_view.h"
 #include "cmd/narad/e2e/cluster.h"
 #include "cmd/narad/moves_view.h"
 #include "pkg/base/text.h"
 #include "pkg/env/real/runtime.h"
-#include "pkg/json/document.h"
 
 namespace narad::demo {
 namespace {
@@ -56,35 +56,28 @@ std::string made_up_secret() {
   return text;
 }
 
-// A member of the cluster, as a node sees it.
-struct Seat {
-  std::string role;
-  std::int64_t owned = 0;
-  bool draining = false;
-};
-struct Seats {
-  std::string leader;
-  std::map<std::string, Seat> members;
-};
+using Members = std::vector<cli::MemberView>;
 
-Result<Seats> read_seats(std::string body) {
-  Seats seats;
-  NARAD_TRY(auto document, json::Document::parse(std::move(body), 8));
-  const auto text = [](json::Value v, std::string_view name) {
-    const auto found = v.find(name);
-    return found && found->is(json::Kind::string) ? std::string(found->as_string()) : std::string();
-  };
-  const auto members = document.root().find("members");
-  for (std::size_t i = 0; members && i < members->size(); ++i) {
-    const json::Value m = members->element(i);
-    Seat seat;
-    seat.role = text(m, "role");
-    if (const auto owned = m.find("owned_partitions")) seat.owned = owned->as_int64().value_or(0);
-    if (const auto draining = m.find("draining")) seat.draining = draining->as_bool();
-    seats.members[text(m, "id")] = std::move(seat);
+const cli::MemberView* find(const Members& members, const std::string& node) {
+  const auto at = std::find_if(members.begin(), members.end(),
+                               [&](const cli::MemberView& m) { return m.id == node; });
+  return at == members.end() ? nullptr : &*at;
+}
+std::string leader_of(const Members& members) {
+  const auto at = std::find_if(members.begin(), members.end(),
+                               [](const cli::MemberView& m) { return m.role == "leader"; });
+  return at == members.end() ? std::string() : at->id;
+}
+std::uint64_t owned_by(const Members& members, const std::string& node) {
+  const cli::MemberView* m = find(members, node);
+  return m == nullptr ? 0 : m->owned;
+}
+std::string shares(const Members& members) {
+  std::string text;
+  for (const cli::MemberView& m : members) {
+    text += cat(text.empty() ? "" : ", ", m.id, " ", m.owned);
   }
-  seats.leader = text(document.root(), "leader");
-  return seats;
+  return text;
 }
 
 // One run. Lives in main()'s frame.
@@ -161,18 +154,18 @@ class Demo {
 
   // ---- what is asked of nodes
 
-  Task<Result<Seats>> seats_by(std::string node) {
+  Task<Result<Members>> members_by(std::string node) {
     NARAD_CO_TRY(auto answer,
                  co_await traffic_.client(node).call(http::Method::get, "/v1/cluster/members"));
-    co_return read_seats(std::move(answer.body));
+    co_return cli::read_members(std::move(answer.body));
   }
   // As the leader sees them.
-  Task<Result<Seats>> seats() {
+  Task<Result<Members>> members() {
     const Nanos until = env_.clock.mono() + seconds(20);
     for (;;) {
       for (const std::string& node : traffic_.nodes()) {
-        auto seen = co_await seats_by(node);
-        if (seen && seen.value().leader == node) co_return seen;
+        auto seen = co_await members_by(node);
+        if (seen && leader_of(seen.value()) == node) co_return seen;
       }
       if (env_.clock.mono() > until) {
         co_return Error(Errc::unavailable, "nobody led the cluster for 20 s");
@@ -188,25 +181,14 @@ class Demo {
   }
 
   Task<Result<void>> introduce() {
-    NARAD_CO_TRY(const Seats seats, co_await this->seats());
+    NARAD_CO_TRY(const Members members, co_await this->members());
     for (std::size_t i = 0; i < cluster_.size(); ++i) {
       say(i == 0 ? "members" : "",
-          cat(name(i), ": pid ", cluster_.node(i).child().pid(),
-              ", http://127.0.0.1:", cluster_.node(i).port(), ", owns ", owned_by(seats, name(i)),
-              " of ", 2 * kPartitions, " partitions", name(i) == seats.leader ? ", leads" : ""));
+          cat(name(i), ": pid ", cluster_.node(i).child().pid(), ", http://127.0.0.1:",
+              cluster_.node(i).port(), ", owns ", owned_by(members, name(i)), " of ",
+              2 * kPartitions, " partitions", name(i) == leader_of(members) ? ", leads" : ""));
     }
     co_return ok();
-  }
-  static std::int64_t owned_by(const Seats& seats, const std::string& node) {
-    const auto at = seats.members.find(node);
-    return at == seats.members.end() ? 0 : at->second.owned;
-  }
-  static std::string shares(const Seats& seats) {
-    std::string text;
-    for (const auto& [node, seat] : seats.members) {
-      text += cat(text.empty() ? "" : ", ", node, " ", seat.owned);
-    }
-    return text;
   }
 
   // ---- what is done to them
@@ -236,21 +218,21 @@ class Demo {
     auto came = co_await blocking(env_, "start a node", std::move(up));
     NARAD_CO_TRY(std::move(came));
     const Nanos ready = env_.clock.mono() - begin;
-    NARAD_CO_TRY(const Seats seats, co_await this->seats());
-    say(how, cat(name(victim), " (pid ", old, "), ", when, ". ", seats.leader,
+    NARAD_CO_TRY(const Members members, co_await this->members());
+    say(how, cat(name(victim), " (pid ", old, "), ", when, ". ", leader_of(members),
                  " leads; the longest time without an accepted message was ",
                  duration_text(traffic_.take_longest_gap()), ". ", name(victim),
                  " was ready again ", duration_text(ready), " after its new start"));
     co_return ok();
   }
   Task<Result<void>> kill_leader() {
-    NARAD_CO_TRY(const Seats seats, co_await this->seats());
-    co_return co_await down_and_up("kill -9", number(seats.leader),
+    NARAD_CO_TRY(const Members members, co_await this->members());
+    co_return co_await down_and_up("kill -9", number(leader_of(members)),
                                    "the leader, with half of the messages accepted");
   }
   Task<Result<void>> stop_leader() {
-    NARAD_CO_TRY(const Seats seats, co_await this->seats());
-    co_return co_await down_and_up("SIGTERM", number(seats.leader), "the leader, once more");
+    NARAD_CO_TRY(const Members members, co_await this->members());
+    co_return co_await down_and_up("SIGTERM", number(leader_of(members)), "the leader, once more");
   }
 
   // A node joins and gets its share; a source dies in the middle of its first copy.
@@ -269,16 +251,16 @@ class Demo {
         cat(name(fresh), " is a member and ready after ", duration_text(env_.clock.mono() - begin),
             ": its share of the partitions follows"));
     may_kill_ = true;
-    const auto even = [](const Seats& s) {
-      std::int64_t least = 1'000'000, most = 0;
-      for (const auto& [node, seat] : s.members) {
-        least = std::min(least, seat.owned);
-        most = std::max(most, seat.owned);
+    const auto even = [](const Members& s) {
+      std::uint64_t least = 1'000'000, most = 0;
+      for (const cli::MemberView& m : s) {
+        least = std::min(least, m.owned);
+        most = std::max(most, m.owned);
       }
-      return s.members.size() == kNodes + 1 && most - least <= 1;
+      return s.size() == kNodes + 1 && most - least <= 1;
     };
-    NARAD_CO_TRY(const Seats seats, co_await watch(even, "the new node did not get its share"));
-    say("even", cat("partitions: ", shares(seats), "; ", duration_text(env_.clock.mono() - begin),
+    NARAD_CO_TRY(const Members members, co_await watch(even, "the new node did not get its share"));
+    say("even", cat("partitions: ", shares(members), "; ", duration_text(env_.clock.mono() - begin),
                     " after its start. The longest time without an accepted message was ",
                     duration_text(traffic_.take_longest_gap())));
     co_return ok();
@@ -286,20 +268,20 @@ class Demo {
 
   // A node that does not lead gives all away and leaves.
   Task<Result<void>> decommission() {
-    NARAD_CO_TRY(const Seats before, co_await this->seats());
+    NARAD_CO_TRY(const Members before, co_await this->members());
     std::string leaving;
-    for (const auto& [node, seat] : before.members) {
-      if (node != before.leader && number(node) < kNodes) leaving = node;
+    for (const cli::MemberView& m : before) {
+      if (m.role != "leader" && number(m.id) < kNodes) leaving = m.id;
     }
     const Nanos begin = env_.clock.mono();
     (void)traffic_.take_longest_gap();
     NARAD_CO_TRY(
-        co_await traffic_.client(before.leader)
+        co_await traffic_.client(leader_of(before))
             .call(http::Method::post, cat("/v1/cluster/members/", leaving, "/decommission")));
     say("drain", cat(leaving, " is to leave, and owns ", owned_by(before, leaving), " partitions"));
     traffic_.leave(leaving);
-    const auto gone = [leaving](const Seats& s) { return !s.members.contains(leaving); };
-    NARAD_CO_TRY(const Seats seats, co_await watch(gone, cat(leaving, " did not leave")));
+    const auto gone = [leaving](const Members& s) { return find(s, leaving) == nullptr; };
+    NARAD_CO_TRY(const Members members, co_await watch(gone, cat(leaving, " did not leave")));
     left_ = leaving;
     e2e::Broker* broker = &cluster_.node(number(leaving));
     auto end = [broker] { return broker->child().wait(seconds(30)); };
@@ -309,14 +291,14 @@ class Demo {
     }
     say("left",
         cat(leaving, " is no member any more after ", duration_text(env_.clock.mono() - begin),
-            " and ended by itself (exit ", exit->code, "). Partitions: ", shares(seats),
+            " and ended by itself (exit ", exit->code, "). Partitions: ", shares(members),
             ". The longest time without an accepted message was ",
             duration_text(traffic_.take_longest_gap())));
     co_return ok();
   }
 
   // Shows moves until no move is under way and `holds` says yes.
-  Task<Result<Seats>> watch(std::function<bool(const Seats&)> holds, std::string otherwise) {
+  Task<Result<Members>> watch(std::function<bool(const Members&)> holds, std::string otherwise) {
     const Nanos until = env_.clock.mono() + kPatience;
     Moves before;
     std::string standing = "not known";
@@ -326,9 +308,9 @@ class Demo {
         show(before, now.value());
         NARAD_CO_TRY(co_await strike(now.value().moves));
         before = std::move(now.value().moves);
-        NARAD_CO_TRY(Seats seats, co_await this->seats());
-        if (before.empty() && holds(seats)) co_return seats;
-        standing = cat(shares(seats), "; ", before.size(), " moves under way");
+        NARAD_CO_TRY(Members members, co_await this->members());
+        if (before.empty() && holds(members)) co_return members;
+        standing = cat(shares(members), "; ", before.size(), " moves under way");
       }
       if (env_.clock.mono() > until) {
         co_return Error(Errc::unavailable, cat(otherwise, ". Partitions: ", standing));

@@ -5,8 +5,6 @@
 
 #include "cmd/narad/view_parts.h"
 #include "pkg/base/text.h"
-#include "pkg/json/document.h"
-#include "pkg/json/text.h"
 
 namespace narad::cli {
 namespace {
@@ -88,11 +86,9 @@ std::string place(const std::string& node, const std::string& disk) {
 // ---- members
 
 Result<std::vector<MemberView>> read_members(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) {
-    return no_answer("list of members");
-  }
-  const auto list = Fields(document.value().root()).objects("members");
+  NARAD_TRY(const json::Document document,
+            read_object(std::move(body), no_answer("list of members")));
+  const auto list = Fields(document.root()).objects("members");
   if (!list) return no_answer("list of members");
   std::vector<MemberView> out;
   for (const Fields& f : *list) {
@@ -143,9 +139,8 @@ std::string drain_line(const MemberView& m) {
 // ---- verdicts
 
 Result<VerdictView> read_verdict(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) return no_answer("verdict");
-  const Fields f(document.value().root());
+  NARAD_TRY(const json::Document document, read_object(std::move(body), no_answer("verdict")));
+  const Fields f(document.root());
   VerdictView v;
   v.node = f.text("node");
   v.possible = f.flag("possible");
@@ -175,9 +170,8 @@ std::string verdict_page(const VerdictView& v) {
 // ---- plans
 
 Result<RebalanceView> read_rebalance(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) return no_answer("plan");
-  const Fields f(document.value().root());
+  NARAD_TRY(const json::Document document, read_object(std::move(body), no_answer("plan")));
+  const Fields f(document.root());
   const auto moves = f.objects("moves");
   if (!moves) return no_answer("plan");
   RebalanceView plan;
@@ -219,11 +213,8 @@ std::string rebalance_page(const RebalanceView& plan) {
 // ---- explanations
 
 Result<ExplanationView> read_explanation(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) {
-    return no_answer("explanation");
-  }
-  const Fields f(document.value().root());
+  NARAD_TRY(const json::Document document, read_object(std::move(body), no_answer("explanation")));
+  const Fields f(document.root());
   ExplanationView e;
   e.topic = f.text("topic");
   e.partition = f.count("partition");

@@ -3,7 +3,7 @@
 
 #include "cmd/narad/cluster_view.h"
 #include "cmd/narad/commands.h"
-#include "cmd/narad/session.h"
+#include "cmd/narad/operator.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 #include "pkg/http/query.h"
@@ -19,20 +19,6 @@ using std::chrono::seconds;
 constexpr Nanos kLookEvery = seconds(1);
 constexpr Nanos kSilenceMax = minutes(1);   // of a server that said that the node drains
 constexpr Nanos kNotSeenMax = seconds(10);  // a drain that was begun, by the server that is asked
-constexpr int kRefused = 1;
-constexpr int kUsage = 2;
-constexpr int kInterrupted = 130;
-
-// Whether people read this: asked for, or standard output is a terminal.
-bool wants_text(const Session& s) {
-  const std::string output = s.args.text("output");
-  return output.empty() ? s.terminal.out_is_terminal() : output == "text";
-}
-
-int usage(const Session& s, std::string_view text) {
-  complain(s.terminal, cat(text, "; see narad help ", s.args.path().text().substr(6)));
-  return kUsage;
-}
 
 // With the command that shows why, or who there is.
 Error with_next(Error error, std::string_view on_conflict) {
@@ -45,13 +31,7 @@ Error with_next(Error error, std::string_view on_conflict) {
 
 Task<Result<int>> members(Session& s) {
   NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, "/v1/cluster/members"));
-  if (!wants_text(s)) {
-    print_json(s.terminal, answer.body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const auto list, read_members(std::move(answer.body)));
-  print_out(s.terminal, members_table(list));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.body), read_members, members_table);
 }
 
 // ---- decommission
@@ -101,9 +81,7 @@ class Wait {
 
   // The server may come back; but the node that leaves does not, and may be the one that is asked.
   Result<void> bear(const Error& error, Nanos now) {
-    const bool may_pass = error.code() == Errc::unavailable ||
-                          error.code() == Errc::unknown_outcome || error.code() == Errc::busy;
-    if (!may_pass) return error;
+    if (!may_pass(error)) return error;
     if (now - heard_ < kSilenceMax) {
       say(cat(error.text(), "; trying again"));
       return ok();
@@ -127,13 +105,11 @@ class Wait {
   std::string said_;
 };
 
-Task<void> interrupted(Session& s) { co_await next_signal(s.env); }
-
 Task<Result<int>> wait_until_gone(Session& s) {
   Wait wait(s);
   auto waiting = wait.run();
-  auto interruption = interrupted(s);
-  const auto ended = co_await result_before(std::move(waiting), std::move(interruption));
+  auto interrupted = interruption(s);
+  const auto ended = co_await result_before(std::move(waiting), std::move(interrupted));
   if (!ended) {
     s.terminal.err(
         cat("narad: no longer waiting; the decommission goes on. Look again with narad "
@@ -191,30 +167,16 @@ Task<Result<int>> rebalance(Session& s) {
   std::string target = "/v1/cluster/rebalance";
   if (s.args.flag("dry-run")) target += "?dry_run=1";
   NARAD_CO_TRY(auto answer, co_await s.client.call(Method::post, std::move(target)));
-  if (!wants_text(s)) {
-    print_json(s.terminal, answer.body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const RebalanceView plan, read_rebalance(std::move(answer.body)));
-  print_out(s.terminal, rebalance_page(plan));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.body), read_rebalance, rebalance_page);
 }
 
 Task<Result<int>> explain(Session& s) {
-  const auto partition = parse_number<std::uint32_t>(s.args.operand(1));
-  if (!partition) {
-    co_return usage(s, cat("a partition has a number, which ", s.args.operand(1), " is not"));
-  }
+  const auto partition = partition_operand(s);
+  if (!partition) co_return kUsage;
   const std::string topic = http::encode_component(s.args.operand(0));
   NARAD_CO_TRY(auto answer, co_await s.client.call(
                                 Method::get, cat("/v1/cluster/explain/", topic, '/', *partition)));
-  if (!wants_text(s)) {
-    print_json(s.terminal, answer.body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const ExplanationView explanation, read_explanation(std::move(answer.body)));
-  print_out(s.terminal, explanation_page(explanation));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.body), read_explanation, explanation_page);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // `narad cluster moves`: what moves, what has moved, and orders about it.
 #include "cmd/narad/commands.h"
 #include "cmd/narad/moves_view.h"
-#include "cmd/narad/session.h"
+#include "cmd/narad/operator.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 #include "pkg/http/query.h"
@@ -17,18 +17,6 @@ using std::chrono::seconds;
 constexpr Nanos kWatchEvery = seconds(1);
 constexpr Nanos kWatchPauseMax = seconds(10);
 constexpr std::size_t kRecentKept = 20;
-constexpr int kUsage = 2;
-constexpr int kInterrupted = 130;
-
-bool wants_text(const Session& s) {
-  const std::string output = s.args.text("output");
-  return output.empty() ? s.terminal.out_is_terminal() : output == "text";
-}
-
-int usage(const Session& s, std::string_view text) {
-  complain(s.terminal, cat(text, "; see narad help ", s.args.path().text().substr(6)));
-  return kUsage;
-}
 
 // A refusal by the state of things, with the command that shows it.
 Error with_next(Error error, std::string_view command) {
@@ -55,27 +43,16 @@ std::string list_target(const Session& s, bool detail, bool history) {
 
 Task<Result<int>> list(Session& s) {
   const bool history = s.args.flag("history");
-  const bool text = wants_text(s);
   // A table without phases and bytes would say little: the destinations are asked for it.
-  const bool detail = s.args.flag("detail") || (text && !history);
+  const bool detail = s.args.flag("detail") || (wants_text(s) && !history);
   std::string target = list_target(s, detail, history);
   NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, std::move(target)));
-  if (!text) {
-    print_json(s.terminal, answer.body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const MovesView view, read_moves(std::move(answer.body)));
-  print_out(s.terminal,
-            history ? history_table(view.history) : moves_table(view.moves, s.args.flag("detail")));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.body), read_moves, [&](const MovesView& view) {
+    return history ? history_table(view.history) : moves_table(view.moves, s.args.flag("detail"));
+  });
 }
 
 // ---- watching
-
-bool may_pass(const Error& error) {
-  return error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome ||
-         error.code() == Errc::busy;
-}
 
 // Shows what was read: anew on a screen, as lines about what changed elsewhere, or as JSON.
 class Watch {
@@ -166,13 +143,11 @@ class Watch {
   std::string last_body_;
 };
 
-Task<void> interrupted(Session& s) { co_await next_signal(s.env); }
-
 Task<Result<int>> watch(Session& s) {
   Watch watch(s);
   auto watching = watch.run();
-  auto interruption = interrupted(s);
-  const auto ended = co_await result_before(std::move(watching), std::move(interruption));
+  auto interrupted = interruption(s);
+  const auto ended = co_await result_before(std::move(watching), std::move(interrupted));
   if (!ended) {
     s.terminal.err(
         "narad: no longer watching; what moves goes on. "
@@ -191,9 +166,6 @@ Task<Result<int>> moves(Session& s) {
 
 // ---- one move, orders
 
-std::optional<std::uint32_t> partition_operand(const Session& s) {
-  return parse_number<std::uint32_t>(s.args.operand(1));
-}
 std::string see_moves_of(const std::string& topic) {
   return cat("narad cluster moves --topic ", topic);
 }
@@ -204,13 +176,9 @@ Task<Result<int>> show(Session& s) {
   }
   auto answer = co_await s.client.call(Method::get, cat("/v1/cluster/moves/", s.args.operand(0)));
   if (!answer) co_return with_next(answer.error(), "narad cluster moves --history");
-  if (!wants_text(s)) {
-    print_json(s.terminal, answer.value().body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const OneMove move, read_move(std::move(answer.value().body)));
-  print_out(s.terminal, move.running ? move_page(*move.running) : move_page(*move.ended));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.value().body), read_move, [](const OneMove& move) {
+    return move.running ? move_page(*move.running) : move_page(*move.ended);
+  });
 }
 
 std::string started_text(const StartedMove& m) {
@@ -225,11 +193,14 @@ std::string started_text(const StartedMove& m) {
              "\nsee narad cluster moves --watch --topic ", m.topic, "\n");
 }
 
+std::string aborted_text(const StartedMove& m) {
+  return cat("move ", m.id, " of ", m.topic, '/', m.partition, " to ", m.to,
+             " was aborted; it stays on ", m.from, "\n");
+}
+
 Task<Result<int>> start(Session& s) {
   const auto partition = partition_operand(s);
-  if (!partition) {
-    co_return usage(s, cat("a partition has a number, which ", s.args.operand(1), " is not"));
-  }
+  if (!partition) co_return kUsage;
   if (s.args.text("to").empty()) co_return usage(s, "--to NODE is needed: where is it to move?");
   json::Writer w;
   w.begin_object().member("topic", s.args.operand(0)).member("partition", *partition);
@@ -239,20 +210,12 @@ Task<Result<int>> start(Session& s) {
   auto answer =
       co_await s.client.call(Method::post, "/v1/cluster/moves", w.take(), "application/json");
   if (!answer) co_return with_next(answer.error(), "narad cluster members");
-  if (!wants_text(s)) {
-    print_json(s.terminal, answer.value().body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const StartedMove started, read_started(std::move(answer.value().body)));
-  print_out(s.terminal, started_text(started));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.value().body), read_started, started_text);
 }
 
 Task<Result<int>> abort(Session& s) {
   const auto partition = partition_operand(s);
-  if (!partition) {
-    co_return usage(s, cat("a partition has a number, which ", s.args.operand(1), " is not"));
-  }
+  if (!partition) co_return kUsage;
   const std::string& topic = s.args.operand(0);
   std::string target =
       cat("/v1/cluster/moves/", http::encode_component(topic), '/', *partition, "/abort");
@@ -261,14 +224,7 @@ Task<Result<int>> abort(Session& s) {
   }
   auto answer = co_await s.client.call(Method::post, std::move(target));
   if (!answer) co_return with_next(answer.error(), see_moves_of(topic));
-  if (!wants_text(s)) {
-    print_json(s.terminal, answer.value().body);
-    co_return 0;
-  }
-  NARAD_CO_TRY(const StartedMove aborted, read_started(std::move(answer.value().body)));
-  print_out(s.terminal, cat("move ", aborted.id, " of ", aborted.topic, '/', aborted.partition,
-                            " to ", aborted.to, " was aborted; it stays on ", aborted.from, "\n"));
-  co_return 0;
+  co_return show_answer(s, std::move(answer.value().body), read_started, aborted_text);
 }
 
 }  // namespace

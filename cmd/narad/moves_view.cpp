@@ -6,8 +6,6 @@
 #include "cmd/narad/format.h"
 #include "cmd/narad/view_parts.h"
 #include "pkg/base/text.h"
-#include "pkg/json/document.h"
-#include "pkg/json/text.h"
 
 namespace narad::cli {
 namespace {
@@ -284,31 +282,23 @@ std::string standing(const MoveView& m, const MoveView* before) {
 }  // namespace
 
 Result<MovesView> read_moves(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) return no_moves();
-  const auto list = document.value().root().find("moves");
-  if (!list || !list->is(json::Kind::array)) return no_moves();
+  NARAD_TRY(const json::Document document, read_object(std::move(body), no_moves()));
+  const Fields fields(document.root());
+  const auto list = fields.objects("moves");
+  if (!list) return no_moves();
   MovesView out;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    if (list->element(i).is(json::Kind::object)) {
-      out.moves.push_back(read_running(Fields(list->element(i))));
-    }
-  }
-  const auto history = document.value().root().find("history");
-  for (std::size_t i = 0; history && history->is(json::Kind::array) && i < history->size(); ++i) {
-    if (history->element(i).is(json::Kind::object)) {
-      out.history.push_back(read_ended(Fields(history->element(i))));
-    }
+  for (const Fields& m : *list) out.moves.push_back(read_running(m));
+  const auto history = fields.objects("history");
+  for (const Fields& m : history.value_or(std::vector<Fields>())) {
+    out.history.push_back(read_ended(m));
   }
   return out;
 }
 
 Result<OneMove> read_move(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) {
-    return Error(Errc::data_loss, "the server's answer is no move");
-  }
-  const Fields fields(document.value().root());
+  NARAD_TRY(const json::Document document,
+            read_object(std::move(body), Error(Errc::data_loss, "the server's answer is no move")));
+  const Fields fields(document.root());
   OneMove out;
   if (fields.text("outcome") == "running") {
     out.running = read_running(fields);
@@ -319,11 +309,11 @@ Result<OneMove> read_move(std::string body) {
 }
 
 Result<StartedMove> read_started(std::string body) {
-  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
-  if (!document || !document.value().root().is(json::Kind::object)) {
-    return Error(Errc::data_loss, "it was done, but what the server answered is no JSON");
-  }
-  const Fields f(document.value().root());
+  NARAD_TRY(
+      const json::Document document,
+      read_object(std::move(body),
+                  Error(Errc::data_loss, "it was done, but what the server answered is no JSON")));
+  const Fields f(document.root());
   StartedMove m;
   m.id = f.count("id");
   m.topic = f.text("topic");

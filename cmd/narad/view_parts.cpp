@@ -4,8 +4,15 @@
 
 #include "cmd/narad/format.h"
 #include "pkg/base/text.h"
+#include "pkg/json/text.h"
 
 namespace narad::cli {
+
+Result<json::Document> read_object(std::string body, Error otherwise) {
+  auto document = json::Document::parse(std::move(body), json::kBodyDepthMax);
+  if (!document || !document.value().root().is(json::Kind::object)) return otherwise;
+  return document;
+}
 
 std::optional<json::Value> Fields::find(std::string_view name, json::Kind kind) const {
   auto v = object_.find(name);

@@ -6,9 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/base/result.h"
 #include "pkg/json/document.h"
 
 namespace narad::cli {
+
+// The object that `body` is; `otherwise` if it is anything else.
+Result<json::Document> read_object(std::string body, Error otherwise);
 
 // What an object says, or the value that nothing means. Texts are made fit for one line.
 class Fields {
