@@ -29,11 +29,14 @@ struct Runner::Impl {
   Nanos read_at{0};
   Nanos next_tick{0};
   std::vector<MoveKey> leftovers;  // moves of which an earlier process left something staged
+  std::vector<MoveDisk> unseen;    // disks whose staging could not be looked at wholly
+  Nanos look_again{0};             // at those
   TaskGroup tasks;
 
   Task<void> run();
-  Task<void> take_stock();
-  Task<void> take_stock_of(MoveDisk disk);
+  Task<void> take_stock(std::vector<MoveDisk> disks);
+  Task<bool> take_stock_of(MoveDisk disk);
+  bool at_work(const MoveDisk& disk, const std::string& directory) const;
   Task<void> dispose_nameless(StagingPlace place);
   Task<void> take_up_leftovers();
   void tick();
@@ -122,38 +125,57 @@ void Runner::Impl::look(bool is_tick) {
   read_at = env.clock.mono();
 }
 
-// What an earlier process left in staging. Before any worker of this one is there.
-Task<void> Runner::Impl::take_stock() {
-  for (const MoveDisk& disk : shop.place.disks()) {
-    if (disk.usable) co_await take_stock_of(disk);
+// What an earlier process left in staging. No worker begins meanwhile.
+Task<void> Runner::Impl::take_stock(std::vector<MoveDisk> disks) {
+  for (MoveDisk& disk : disks) {
+    if (disk.usable && !co_await take_stock_of(disk)) unseen.push_back(std::move(disk));
   }
+  look_again = env.clock.mono() + shop.timing.full_pass;
+  if (!leftovers.empty()) tasks.spawn("leftover staging", take_up_leftovers());
 }
 
-Task<void> Runner::Impl::take_stock_of(MoveDisk disk) {
-  auto find = [&fs = env.fs, path = join_path(disk.path, ".moves")] {
-    return find_staging(fs, path);
+// False if some of it could not be read: that may be over the next time.
+Task<bool> Runner::Impl::take_stock_of(MoveDisk disk) {
+  const auto unread = [&](const std::string& path, const Error& why) {
+    NARAD_LOG_WARN(env.log, "move: staging of earlier moves could not be looked at; trying again",
+                   {"path", path}, {"why", why});
   };
-  auto found = co_await blocking(env, "find staging", std::move(find));
-  if (!found) {
-    NARAD_LOG_WARN(env.log, "move: staging of earlier moves could not be looked at",
-                   {"disk", disk.path}, {"why", found.error()});
-    co_return;
+  const std::string staging = join_path(disk.path, ".moves");
+  auto find = [&fs = env.fs, staging] { return find_staging(fs, staging); };
+  auto places = co_await blocking(env, "find staging", std::move(find));
+  if (!places) {
+    unread(staging, places.error());
+    co_return false;
   }
-  for (StagingPlace& place : found.value()) {
-    if (!place.found.record) {
+  bool all = true;
+  for (StagingPlace& place : places.value()) {
+    if (at_work(disk, place.directory)) continue;
+    if (!place.found) {
+      unread(place.directory, place.found.error());
+      all = false;
+    } else if (const auto& record = place.found.value().record) {
+      leftovers.push_back({record->partition, record->incarnation, record->move_id, record->source,
+                           shop.node_id, disk.id});
+    } else {
       co_await dispose_nameless(std::move(place));
-      continue;
     }
-    const StagingRecord& record = *place.found.record;
-    leftovers.push_back({record.partition, record.incarnation, record.move_id, record.source,
-                         shop.node_id, disk.id});
   }
+  co_return all;
+}
+
+// Whether the place is a living worker's own: that one sees to what it finds there.
+bool Runner::Impl::at_work(const MoveDisk& disk, const std::string& directory) const {
+  const std::string staging = join_path(disk.path, ".moves");
+  return std::any_of(workers.begin(), workers.end(), [&](const auto& w) {
+    const MoveKey& key = w.second->key();
+    return key.disk == disk.id && directory == join_path(staging, staging_name(key.partition));
+  });
 }
 
 // Nobody can tell which move it was of.
 Task<void> Runner::Impl::dispose_nameless(StagingPlace place) {
   auto dispose = [&fs = env.fs, place]() -> Result<std::string> {
-    if (place.found.holds_records) return set_aside_staging(fs, place.directory);
+    if (place.found.value().holds_records) return set_aside_staging(fs, place.directory);
     // Proof: it holds no record.
     NARAD_TRY(remove_staging(fs, place.directory));
     return std::string();
@@ -166,7 +188,7 @@ Task<void> Runner::Impl::dispose_nameless(StagingPlace place) {
     ++shop.stats.set_aside;
     NARAD_LOG_ERROR(env.log,
                     "move: what was staged may hold records that are nowhere else; set aside",
-                    {"path", disposed.value()}, {"end", place.found.end});
+                    {"path", disposed.value()}, {"end", place.found.value().end});
   }
 }
 
@@ -185,13 +207,15 @@ Task<void> Runner::Impl::take_up_leftovers() {
 }
 
 Task<void> Runner::Impl::run() {
-  co_await take_stock();
-  tasks.spawn("leftover staging", take_up_leftovers());
+  co_await take_stock(shop.place.disks());
   next_tick = env.clock.mono();
   for (;;) {
     const bool is_tick = env.clock.mono() >= next_tick;
     if (is_tick) next_tick = env.clock.mono() + shop.timing.tick;
     for (const auto& [id, worker] : workers) worker->poke();
+    if (!unseen.empty() && env.clock.mono() >= look_again) {
+      co_await take_stock(std::exchange(unseen, {}));
+    }
     look(is_tick);
     if (is_tick) {
       for (const auto& listener : listeners) listener();

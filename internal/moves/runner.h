@@ -32,7 +32,8 @@ class InstallPlace {
   virtual std::string partition_directory(const std::string& disk_id,
                                           const TopicPartition& partition) const = 0;
   // Makes the topic directory carry `incarnation`, which the applied state still shows (INC-1,
-  // INC-2). Directories of other lives of the name are set aside.
+  // INC-2). The directory of another life of the name is removed if its deletion is known, else set
+  // aside.
   virtual Task<Result<void>> prepare(TopicPartition partition, Incarnation incarnation,
                                      std::string disk_id) = 0;
   // Renames `staged` onto the partition's path. What is there is set aside if it holds records

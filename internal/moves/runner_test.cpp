@@ -666,6 +666,30 @@ TEST_F(RunnerTest, TGT_9_TGT_10_StagingOfAMoveThatEndedMeanwhile_GoesOnceTheOwne
   expect_whole_move();
 }
 
+TEST_F(RunnerTest, StagingThatADiskDoesNotGiveAtTheStart_IsLookedAtAgain) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  world.source.faults.latency = 20ms;
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 6000; }, 60s));
+  world.source.faults.unreachable = true;
+  world.clear_target();
+  world.pass(1s);
+  world.machine.kill(sim::Machine::Kill::process_exit);
+  const std::string other = "/data/.moves/other-0";  // of nobody knows which move, and empty
+  ASSERT_TRUE(world.machine.disk().mkdir(other));
+  world.machine.disk().fail_call(sim::FsCall::pread, 1, true, EIO, kStaged);
+  ASSERT_TRUE(world.boot());
+  world.source.faults.unreachable = false;
+  world.pass(1s);
+  EXPECT_FALSE(exists(other)) << "one that cannot be read keeps no other waiting";
+  EXPECT_TRUE(exists(kStaged));
+  EXPECT_EQ(world.logged("move: staging of earlier moves could not be looked at; trying again"),
+            1u);
+  world.machine.disk().clear_failures();
+  EXPECT_TRUE(world.until([&] { return !exists(kStaged); }, world.timing.full_pass + 30s));
+}
+
 TEST_F(RunnerTest, TGT_6_TargetThatRestarts_FinishesItsCopy) {
   world.log.append(300);
   ASSERT_TRUE(world.boot());

@@ -46,10 +46,11 @@ struct StagingFound {
 };
 Result<StagingFound> inspect_staging(FileSystem& fs, const std::string& directory);
 
-// Every staging directory in a disk's `.moves`, by its path; what was set aside is none.
+// Every staging directory in a disk's `.moves`, by its path; what was set aside is none. An error
+// only if the list itself cannot be read.
 struct StagingPlace {
   std::string directory;
-  StagingFound found;
+  Result<StagingFound> found;
 };
 Result<std::vector<StagingPlace>> find_staging(FileSystem& fs, const std::string& moves_directory);
 

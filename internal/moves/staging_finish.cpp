@@ -127,10 +127,12 @@ Result<std::vector<StagingPlace>> find_staging(FileSystem& fs, const std::string
   for (const std::string& name : names.value()) {
     if (name.find(".quarantine") != std::string::npos) continue;
     const std::string directory = join_path(moves_directory, name);
-    NARAD_TRY(FileStat stat, fs.stat(directory));
-    if (!stat.is_directory) continue;
-    NARAD_TRY(StagingFound found, inspect_staging(fs, directory));
-    out.push_back({directory, std::move(found)});
+    const auto stat = fs.stat(directory);
+    if (!stat) {
+      out.push_back({directory, stat.error()});
+    } else if (stat.value().is_directory) {
+      out.push_back({directory, inspect_staging(fs, directory)});
+    }
   }
   return out;
 }
