@@ -787,7 +787,7 @@ constexpr std::string_view kDocument = R"json({
         "target": {"type": "string", "description": "Where it is on its way to; empty if it is not."},
         "target_disk": {"type": "string"},
         "id": {"type": "integer", "minimum": 1, "description": "Of the move that is under way."},
-        "verdict": {"type": "string", "description": "moves, waits, in_flight, at_home, pinned, held, dead_owner, disk_missing, no_receiver or unassigned."},
+        "verdict": {"type": "string", "description": "moves, waits, in_flight, at_home, pinned, held, dead_owner, disk_missing, no_receiver, no_room or unassigned."},
         "text": {"type": "string", "description": "The same in words."},
         "would_go_to": {"type": "string", "description": "Empty if the planner leaves it where it is."},
         "members": {"type": "array", "items": {

@@ -82,6 +82,10 @@ std::string told(const State& state, const MovePlan& plan, const Explained& e,
       return cat(why,
                  ", but no member is there to take it: none is alive that neither drains nor "
                  "leaves");
+    case Verdict::no_room:
+      return cat(why,
+                 ", but nobody who could take it has room: moves to their disks were given back a "
+                 "short while ago. Free space there, or add a node");
     case Verdict::unassigned:
       return "nobody owns it yet: it is placed as soon as a member is alive that can take it";
   }

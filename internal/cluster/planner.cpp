@@ -23,6 +23,7 @@ struct Receiver {
   std::size_t share = 0;
   std::vector<Item> settled;
   std::map<std::string, std::size_t> on_disk;
+  std::vector<std::string> disks;  // those that take more
 };
 
 class Planner {
@@ -41,7 +42,11 @@ class Planner {
   void find_receivers() {
     state_.members.for_each([&](const std::shared_ptr<const Member>& m) {
       if (m->status != MemberStatus::alive || m->draining || m->leaving) return;
-      receivers_[m->id].member = m.get();
+      Receiver& r = receivers_[m->id];
+      r.member = m.get();
+      for (const std::string& disk : m->disks) {
+        if (!limits_.full.contains({m->id, disk})) r.disks.push_back(disk);
+      }
     });
   }
 
@@ -99,15 +104,27 @@ class Planner {
     return receivers_.empty() ? Verdict::no_receiver : Verdict::waits;
   }
 
-  // The larger shares go to those who hold most, so that nobody gives away what it would get back.
+  // One that has no room keeps what it has, if that is less than its share would be.
   void share_out() {
-    if (receivers_.empty()) return;
-    std::size_t all = homeless_.size();
-    std::vector<Receiver*> by_count;
-    for (auto& [id, r] : receivers_) {
-      all += r.count;
-      by_count.push_back(&r);
+    std::vector<Receiver*> sharing;
+    for (auto& [id, r] : receivers_) sharing.push_back(&r);
+    for (std::size_t before = 0; before != sharing.size();) {
+      share_out(sharing);
+      before = sharing.size();
+      std::erase_if(sharing, [](Receiver* r) {
+        const bool short_of_room = r->disks.empty() && r->count < r->share;
+        if (short_of_room) r->share = r->count;
+        return short_of_room;
+      });
     }
+    for (const auto& [id, r] : receivers_) plan_.shares.push_back({id, r.count, r.share});
+  }
+
+  // The larger shares go to those who hold most, so that nobody gives away what it would get back.
+  void share_out(std::vector<Receiver*> by_count) const {
+    if (by_count.empty()) return;
+    std::size_t all = homeless_.size();
+    for (const Receiver* r : by_count) all += r->count;
     std::sort(by_count.begin(), by_count.end(), [](const Receiver* a, const Receiver* b) {
       return a->count != b->count ? a->count > b->count : a->member->id < b->member->id;
     });
@@ -117,7 +134,6 @@ class Planner {
       r->share = floor + (larger > 0 ? 1 : 0);
       if (larger > 0) --larger;
     }
-    for (const auto& [id, r] : receivers_) plan_.shares.push_back({id, r.count, r.share});
   }
 
   void choose() {
@@ -137,7 +153,12 @@ class Planner {
 
   void place(const Item& item, const std::string& reason) {
     Receiver* target = best_for(item);
-    if (target == nullptr) return;  // everybody has its share: more are on their way than fit
+    if (target == nullptr) {
+      // Everybody has its share: more are on their way than fit, or there is no room.
+      const bool homeless = reason == kDraining && !limits_.full.empty();
+      if (homeless) plan_.explained[item.explained].verdict = Verdict::no_room;
+      return;
+    }
     ++plan_.wanted;
     Explained& explained = plan_.explained[item.explained];
     explained.to = target->member->id;
@@ -175,7 +196,7 @@ class Planner {
     Receiver* best = nullptr;
     bool best_apart = false;
     for (auto& [id, r] : receivers_) {
-      if (r.count >= r.share) continue;
+      if (r.count >= r.share || r.disks.empty()) continue;
       const std::size_t lack = r.share - r.count;
       const bool apart = !holds_parent(id, item);
       const std::size_t best_lack = best == nullptr ? 0 : best->share - best->count;
@@ -199,8 +220,7 @@ class Planner {
       const auto it = r.on_disk.find(disk);
       return it == r.on_disk.end() ? std::size_t{0} : it->second;
     };
-    const auto& disks = r.member->disks;
-    return *std::min_element(disks.begin(), disks.end(),
+    return *std::min_element(r.disks.begin(), r.disks.end(),
                              [&](const auto& a, const auto& b) { return load(a) < load(b); });
   }
 
@@ -234,6 +254,8 @@ std::string_view to_string(Verdict verdict) {
       return "disk_missing";
     case Verdict::no_receiver:
       return "no_receiver";
+    case Verdict::no_room:
+      return "no_room";
     case Verdict::unassigned:
       return "unassigned";
   }

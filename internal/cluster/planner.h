@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "internal/metastore/command.h"
@@ -31,6 +32,8 @@ struct PlannerLimits {
   std::set<TopicPartition> held{};
   // Partitions that an operator has put where they are: they go only if their owner drains.
   std::set<TopicPartition> pinned{};
+  // Disks (of a node) that had no room for a partition a short while ago: they get none.
+  std::set<std::pair<std::string, std::string>> full{};
 };
 
 // Why a partition stays, or what is done about it.
@@ -44,6 +47,7 @@ enum class Verdict : std::uint8_t {
   dead_owner,    // its owner is dead: nobody can copy it now
   disk_missing,  // its owner does not have the disk that it lies on: nobody can copy it now
   no_receiver,   // there is nobody to take it
+  no_room,       // nobody who could take it has room for more
   unassigned,    // nobody owns it: placement, not a move
 };
 std::string_view to_string(Verdict verdict);

@@ -337,6 +337,39 @@ TEST(Planner, TwoDrainsAtOnce_EmptyBoth) {
   EXPECT_EQ(c.owned(), (Counts{{"a", 6}, {"b", 6}, {"c", 0}, {"d", 0}}));
 }
 
+TEST(Planner, Trap66_FullDisk_GetsNothingAndTheOthersShareTheRest) {
+  Cluster c;
+  for (const char* id : {"a", "b"}) c.join(id);
+  c.create("orders", 8);
+  c.join("c");
+  c.join("d", {"d1", "d2"});
+  PlannerLimits limits;
+  limits.full = {{"c", "d1"}, {"d", "d1"}};
+  const MovePlan plan = plan_moves(c.state, limits);
+  EXPECT_EQ(plan.wanted, 2u) << "eight of which a, b and d take";
+  for (const auto& move : plan.moves) {
+    EXPECT_EQ(move.target_node, "d");
+    EXPECT_EQ(move.target_disk, "d2");
+  }
+  c.settle(limits);
+  EXPECT_EQ(plan_moves(c.state, limits).wanted, 0u);
+  EXPECT_EQ(plan_moves(c.state).wanted, 2u) << "once there is room again";
+}
+
+TEST(Planner, Trap66_EverybodyIsFull_ADrainSaysSo) {
+  Cluster c;
+  for (const char* id : {"a", "b"}) c.join(id);
+  c.create("orders", 2);
+  c.drain("a");
+  PlannerLimits limits;
+  limits.full = {{"b", "d1"}};
+  const MovePlan plan = plan_moves(c.state, limits);
+  EXPECT_TRUE(plan.moves.empty());
+  std::size_t told = 0;
+  for (const Explained& e : plan.explained) told += e.verdict == Verdict::no_room ? 1 : 0;
+  EXPECT_EQ(told, 1u);
+}
+
 TEST(Planner, WithoutReceivers_SaysSoAndPlansNothing) {
   Cluster c;
   c.join("a");

@@ -21,6 +21,18 @@ void for_each_move(const State& state, F visit) {
   });
 }
 
+// Moves that were cleared less than `hold` ago, for a reason that begins so.
+template <class F>
+void for_each_cleared(const State& state, std::string_view why, UnixMillis now, Nanos hold,
+                      F visit) {
+  const auto hold_ms = std::chrono::duration_cast<std::chrono::milliseconds>(hold).count();
+  state.moves.for_each([&](const std::shared_ptr<const metastore::MoveRecord>& m) {
+    const bool so = m->outcome == metastore::MoveOutcome::cleared && m->why.starts_with(why);
+    const auto age = now.minus(m->ended);  // by two nodes' clocks: apart, but not held for hours
+    if (so && age < hold_ms && age > -hold_ms) visit(*m);
+  });
+}
+
 bool lost(const State& state, const std::string& node) {
   const Member* m = state.members.find(node);
   return m == nullptr || m->status == MemberStatus::dead;
@@ -59,15 +71,18 @@ std::vector<metastore::ClearTarget> targets_to_clear(const State& state,
 }
 
 std::set<TopicPartition> held_partitions(const State& state, UnixMillis now, Nanos hold) {
-  const auto hold_ms = std::chrono::duration_cast<std::chrono::milliseconds>(hold).count();
   std::set<TopicPartition> held;
-  state.moves.for_each([&](const std::shared_ptr<const metastore::MoveRecord>& m) {
-    const bool aborted =
-        m->outcome == metastore::MoveOutcome::cleared && m->why.starts_with(metastore::kAbortedBy);
-    const auto age = now.minus(m->ended);  // by two nodes' clocks: apart, but not held for hours
-    if (aborted && age < hold_ms && age > -hold_ms) held.insert({m->topic, m->partition});
-  });
+  for_each_cleared(state, metastore::kAbortedBy, now, hold,
+                   [&](const metastore::MoveRecord& m) { held.insert({m.topic, m.partition}); });
   return held;
+}
+
+std::set<std::pair<std::string, std::string>> full_disks(const State& state, UnixMillis now,
+                                                         Nanos hold) {
+  std::set<std::pair<std::string, std::string>> full;
+  for_each_cleared(state, metastore::kTargetFull, now, hold,
+                   [&](const metastore::MoveRecord& m) { full.insert({m.to_node, m.to_disk}); });
+  return full;
 }
 
 std::set<TopicPartition> pinned_partitions(const State& state) {
@@ -84,6 +99,7 @@ PlannerLimits with_orders(PlannerLimits limits, const State& state, UnixMillis n
                           Nanos hold_aborted) {
   limits.held = held_partitions(state, now, hold_aborted);
   limits.pinned = pinned_partitions(state);
+  limits.full = full_disks(state, now, hold_aborted);
   return limits;
 }
 

@@ -47,6 +47,9 @@ std::set<TopicPartition> held_partitions(const metastore::State& state, UnixMill
 // Partitions whose present owner got them by a move that an operator ordered, as far as the history
 // goes back (metastore::kMovesKept).
 std::set<TopicPartition> pinned_partitions(const metastore::State& state);
+// Node and disk from which a move was given back for lack of room less than `hold` ago.
+std::set<std::pair<std::string, std::string>> full_disks(const metastore::State& state,
+                                                         UnixMillis now, Nanos hold);
 
 // Those limits, with what operators have ordered so far.
 PlannerLimits with_orders(PlannerLimits limits, const metastore::State& state, UnixMillis now,

@@ -151,6 +151,19 @@ TEST(Targets, ABT_5_PartitionsOfAbortedMoves_AreHeldForAWhile) {
   EXPECT_TRUE(held_partitions(c.state, UnixMillis(2'300'000)).empty());
 }
 
+TEST(Targets, Trap66_DiskThatGaveAMoveBack_GetsNoneForAWhile) {
+  Case c;
+  c.move("d");
+  ASSERT_TRUE(
+      c.run(metastore::ClearTarget{"orders", Incarnation(7), PartitionId(0), "d", c.row().move_id,
+                                   "target_full: /data has 7 bytes left", UnixMillis(2'000'000)})
+          .done());
+  const PlannerLimits soon = with_orders({}, c.state, UnixMillis(2'000'001), 5min);
+  EXPECT_EQ(soon.full, (std::set<std::pair<std::string, std::string>>{{"d", "d1"}}));
+  EXPECT_THAT(soon.held, IsEmpty()) << "it may go elsewhere at once";
+  EXPECT_THAT(with_orders({}, c.state, UnixMillis(2'300'000), 5min).full, IsEmpty());
+}
+
 TEST(Targets, TargetWithoutTheDisk_LosesItsMoveWhileTheSourceLives) {
   Case c;
   c.move("d");

@@ -30,6 +30,10 @@ struct OrderRefusal {
 // of its new owner moves it on.
 inline constexpr std::string_view kByOperator = "operator";
 
+// How the reason of a clearing begins when the destination gave the move back: its disk has no room
+// for the partition. What it lacked follows.
+inline constexpr std::string_view kTargetFull = "target_full: ";
+
 // ---- start
 
 struct MoveWish {

@@ -51,6 +51,8 @@ std::string_view to_string(Do what) {
       return "take_off";
     case Do::wait:
       return "wait";
+    case Do::give_back:
+      return "give_back";
     case Do::dispose:
       return "dispose";
     case Do::done:
@@ -303,6 +305,19 @@ void Mover::on_went_back(Nanos now, Nanos jitter, std::string why) {
   blocked_went_back_ = true;
   pause(now, jitter, std::move(why));
 }
+
+void Mover::on_no_room(Nanos now, Nanos jitter, std::string why) {
+  if (dead_ || proposal_) {
+    on_failed(now, jitter, std::move(why));
+    return;
+  }
+  if (!std::exchange(no_room_noted_, true)) note(Note::no_room);
+  last_error_ = std::move(why);
+  stage_ = Do::give_back;
+  wait_until_ = Nanos(0);
+}
+
+void Mover::on_given_back(Nanos now, Nanos jitter) { pause(now, jitter, last_error_); }
 
 void Mover::on_prepared(Nanos now) {
   prepare_noted_ = false;

@@ -96,6 +96,7 @@ enum class Do : std::uint8_t {
   let_go,      // propose void_freeze; whatever comes of it [on_let_go]
   take_off,    // rename the install back to staging [on_taken_off, on_refused]
   wait,        // until Step::until, or until something changes
+  give_back,   // propose clear_target: there is no room here [on_given_back]
   dispose,     // of what is staged [on_disposed]
   done,        // nothing: the worker ends
 };
@@ -118,6 +119,7 @@ enum class Note : std::uint8_t {
   unverifiable,      // the second time (VER-3)
   copy_behind,       // SRC-9
   went_back,         // source_went_back
+  no_room,           // given back
   prepare_refused,   // INC-4
   flip_unresolved,   // FLP-10: no more proposals
   take_off_refused,  // INS-8
@@ -145,6 +147,10 @@ class Mover {
   void on_row(Nanos now, Nanos began, const RowSeen& seen);
   void on_pass(Nanos now, std::uint64_t bytes, Offset hwm);
   void on_went_back(Nanos now, Nanos jitter, std::string why);
+  // The disk has no room for the rest. The move is given back while the source lives, since all of
+  // it is there; else it is tried again: what is staged may be the last copy.
+  void on_no_room(Nanos now, Nanos jitter, std::string why);
+  void on_given_back(Nanos now, Nanos jitter);  // whatever came of it: the row tells
   void on_prepared(Nanos now);
   // `epoch` of the token, or what was armed in the name of an older source that gives none.
   void on_frozen(Nanos now, std::uint64_t epoch, bool token, Nanos ttl);
@@ -249,6 +255,7 @@ class Mover {
   std::uint32_t verify_failures_ = 0;
   bool blocked_unverifiable_ = false;
   bool blocked_went_back_ = false;
+  bool no_room_noted_ = false;
 
   std::optional<Proposal> proposal_;
   Nanos first_proposal_{0};

@@ -147,6 +147,40 @@ class MoverTest : public ::testing::Test {
   std::vector<Note> notes;
 };
 
+TEST_F(MoverTest, Trap66_NoRoom_GivesTheMoveBackWhileTheSourceLives) {
+  nothing_installed();
+  ASSERT_EQ(what(), Do::pass);
+  m.on_no_room(now, 0s, "7 bytes left");
+  EXPECT_EQ(times(Note::no_room), 1u);
+  ASSERT_EQ(what(), Do::give_back);
+  m.on_given_back(now, 0s);  // the entry was lost
+  ASSERT_EQ(after_wait(), Do::look) << "tried again";
+  m.on_looked(now, std::nullopt);
+  m.on_no_room(now, 0s, "7 bytes left");
+  EXPECT_EQ(times(Note::no_room), 1u);
+  ASSERT_EQ(what(), Do::give_back);
+  m.on_view(now, aborted());
+  EXPECT_EQ(what(), Do::dispose);
+}
+
+TEST_F(MoverTest, NoRoomUnderAFreeze_LetsItGoAfterwards) {
+  converge();
+  freeze();
+  ASSERT_EQ(what(), Do::pass);
+  m.on_no_room(now, 0s, "7 bytes left");
+  ASSERT_EQ(what(), Do::give_back);
+  m.on_given_back(now, 0s);
+  EXPECT_EQ(what(), Do::let_go);
+}
+
+TEST_F(MoverTest, NoRoomAndADeadSource_KeepsTheMove) {
+  nothing_installed();
+  m.on_view(now, dead(9));
+  m.on_no_room(now, 0s, "7 bytes left");
+  EXPECT_EQ(after_wait(), Do::look) << "what is staged may be the last copy";
+  EXPECT_EQ(times(Note::no_room), 0u);
+}
+
 TEST_F(MoverTest, CPY_9_PhasesFollowEachOther) {
   EXPECT_EQ(m.phase(), "queued");
   converge();
@@ -870,7 +904,14 @@ TEST_F(MoverTest, RandomOutcomes_KeepTheOrder) {
           break;
         }
         case Do::pass:
-          mover.on_pass(now, dice(3) * 8 * kMiB, Offset(100));
+          if (dice(8) == 0)
+            mover.on_no_room(now, 0s, "x");
+          else
+            mover.on_pass(now, dice(3) * 8 * kMiB, Offset(100));
+          break;
+        case Do::give_back:
+          ASSERT_FALSE(in_place);
+          mover.on_given_back(now, 0s);
           break;
         case Do::prepare:
           mover.on_prepared(now);

@@ -105,6 +105,7 @@ bool Runner::Impl::start_worker(MoveKey key) {
 Task<void> Runner::Impl::work(std::shared_ptr<Worker> worker) {
   co_await worker->run();
   co_await worker->stop();
+  shop.reserved.erase(worker->key().move_id);
   workers.erase(worker->key().move_id);
   seen.reset();  // RUN-5
   // One that waited for it starts at once.

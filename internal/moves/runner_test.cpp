@@ -470,9 +470,11 @@ TEST_F(RunnerTest, SRC_2_SRC_6_SRC_14_DeadSource_IsReplacedByTheStagedCopy) {
     }
   };
   world.set_target();
+  // What it takes between the last pass and the freeze would be nowhere else.
+  ASSERT_TRUE(world.until([&] { return report().passes > 0; }, 60s));
+  world.source.commits_each_tick = 0;
   ASSERT_TRUE(world.until([&] { return named > 0; }, 60s));
   const auto had = world.log.records();
-  world.source.commits_each_tick = 0;
   world.kill_source();
   world.source.silent = 1h;
   world.pass(119s);
@@ -625,6 +627,42 @@ TEST_F(RunnerTest, CPY_6_CPY_7_WritersThatKeepPace_DoNotHangTheMove) {
   EXPECT_EQ(world.logged("move: pre-copy did not converge; freezing the source for the rest"), 1u);
   EXPECT_GT(frozen_at, 0u);
   EXPECT_EQ(world.source.armed, 1u);
+  expect_whole_move();
+}
+
+TEST_F(RunnerTest, Trap66_NoRoom_TheMoveIsGivenBackBeforeAByteIsCopied) {
+  world.log.append(300, 5000);
+  ASSERT_TRUE(world.boot());
+  auto& disk = world.machine.disk();
+  disk.faults.capacity_bytes = disk.used_bytes() + (1u << 20);
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.row().target_node.empty(); }, 30s));
+  EXPECT_EQ(world.source.chunk_bytes, 0u);
+  EXPECT_EQ(world.logged("move: there is no room for it here; it is given back"), 1u);
+  EXPECT_TRUE(world.until([&] { return !exists(kStaged); }, 30s));
+  disk.faults.capacity_bytes = sim::FsFaults{}.capacity_bytes;
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+}
+
+// Somebody else fills the disk while the copy is under way.
+TEST_F(RunnerTest, Trap66_DiskFillsUpInMidCopy_TheMoveIsGivenBack) {
+  world.log.append(300, 5000);
+  world.timing.chunk_bytes = 20'000;
+  ASSERT_TRUE(world.boot());
+  world.source.faults.latency = 20ms;
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return report().bytes_done > 60'000; }, 60s));
+  auto& disk = world.machine.disk();
+  disk.faults.capacity_bytes = disk.used_bytes() + (1u << 19);  // the metastore needs some
+  ASSERT_TRUE(world.until([&] { return world.row().target_node.empty(); }, 1min))
+      << report().phase << " " << report().last_error;
+  EXPECT_FALSE(world.row().freeze_armed);
+  disk.faults.capacity_bytes = sim::FsFaults{}.capacity_bytes;
+  EXPECT_TRUE(world.until([&] { return !exists(kStaged); }, 1min));
+  world.set_target();
+  ASSERT_TRUE(arrives());
   expect_whole_move();
 }
 

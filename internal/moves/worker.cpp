@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "internal/metastore/move_rules.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
@@ -117,6 +118,8 @@ Task<void> Worker::act(Step step) {
       return let_go(step);
     case Do::take_off:
       return take_off();
+    case Do::give_back:
+      return give_back();
     case Do::dispose:
       return dispose();
     case Do::wait:
@@ -427,6 +430,20 @@ Task<void> Worker::let_go(Step step) {
   mover_.on_let_go(now());
 }
 
+// Nothing is lost by it: the source, which lives, has all of it.
+Task<void> Worker::give_back() {
+  metastore::Command entry =
+      metastore::ClearTarget{key_.partition.topic,
+                             key_.incarnation,
+                             key_.partition.partition,
+                             key_.self,
+                             key_.move_id,
+                             cat(metastore::kTargetFull, mover_.last_error()),
+                             env_.clock.wall_millis()};
+  (void)co_await shop_.metastore.propose(std::move(entry));
+  mover_.on_given_back(now(), jitter());
+}
+
 Task<void> Worker::take_off() {
   // Proof: the row, read behind a barrier that was made after the last proposal of this flip, shows
   // that it can never apply (judge_flip).
@@ -487,6 +504,11 @@ void Worker::tell_notes() {
             {"partition", partition}, {"source", key_.source}, {"staged_hwm", figures_.highest_hwm},
             {"why", mover_.last_error()});
         break;
+      case Note::no_room:
+        NARAD_LOG_WARN(env_.log, "move: there is no room for it here; it is given back",
+                       {"partition", partition}, {"disk", shop_.place.disk(key_.disk).path},
+                       {"why", mover_.last_error()});
+        break;
       case Note::prepare_refused:
         NARAD_LOG_WARN(env_.log, "move: the topic's directory cannot be prepared yet",
                        {"partition", partition}, {"why", mover_.last_error()});
@@ -508,6 +530,9 @@ void Worker::count_landed(std::uint64_t bytes) {
   landed_.emplace_back(last_landed_, bytes);
   while (landed_.front().first + kRateWindow < last_landed_) landed_.pop_front();
   shop_.stats.bytes += bytes;
+  if (auto it = shop_.reserved.find(key_.move_id); it != shop_.reserved.end()) {
+    it->second.bytes -= std::min(bytes, it->second.bytes);
+  }
   mover_.on_progress(last_landed_);
 }
 

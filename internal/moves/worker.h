@@ -16,6 +16,12 @@
 namespace narad::moves {
 
 // What all workers of a node share. Outlives them.
+// Bytes that a worker has yet to write.
+struct Reserved {
+  std::string disk;
+  std::uint64_t bytes = 0;
+};
+
 struct Workshop {
   Env& env;
   std::string node_id;
@@ -26,6 +32,7 @@ struct Workshop {
   RunnerTiming timing;
   Throttle throttle;
   RunnerStats stats;
+  std::map<RaftIndex, Reserved> reserved{};  // by move id
 };
 
 class Worker {
@@ -66,12 +73,14 @@ class Worker {
   Task<void> promote(Step step);
   Task<void> let_go(Step step);
   Task<void> take_off();
+  Task<void> give_back();
   Task<void> dispose();
   Task<void> done();
 
   // ---- parts of a pass (worker_copy.cpp)
   Task<Result<void>> open_staging();
   Task<Result<wire::Listing>> take_listing(Step step);
+  Task<Result<void>> reserve_room();
   Task<Result<std::uint64_t>> copy_missing();
   Task<Result<void>> segment_landed(Offset base);
   Task<Result<void>> hold_against_digests(Offset base);
@@ -99,6 +108,7 @@ class Worker {
 
   ProposalOutcome outcome_of(const Result<metastore::CommandResult>& result);
   void fail(const Error& error);
+  void fail_pass(const Error& error);
   void refuse_or_fail(const Error& error);
   void tell_notes();
   Nanos now() const { return env_.clock.mono(); }

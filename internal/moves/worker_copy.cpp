@@ -1,10 +1,31 @@
 // Worker: one pass of copying, before the freeze or under it.
 #include <algorithm>
+#include <cerrno>
 
 #include "internal/moves/worker.h"
 #include "pkg/base/text.h"
 
 namespace narad::moves {
+namespace {
+
+// What moves leave free on a disk: a twentieth of it, and no more than 256 MiB.
+constexpr std::uint64_t kSpareBytesMax = 256u << 20;
+constexpr std::uint64_t kSpareShare = 20;
+std::uint64_t spare_of(const DiskSpace& space) {
+  return std::min(kSpareBytesMax, space.total / kSpareShare);
+}
+
+// ENOSPC if `bytes` more would go into what is left free.
+Result<void> check_spare(FileSystem& fs, const std::string& disk, std::uint64_t bytes) {
+  NARAD_TRY(const DiskSpace space, fs.space(disk));
+  if (space.available >= bytes + spare_of(space)) return ok();
+  return Error(Errc::unavailable,
+               cat(disk, " has ", space.available, " bytes left, of which ", spare_of(space),
+                   " are kept free"),
+               ENOSPC);
+}
+
+}  // namespace
 
 // Chunks of one pass, fetched a few at a time, taken in order. Shared by those who fetch and the
 // pass, either of which may end before the other.
@@ -75,9 +96,37 @@ Task<Result<wire::Listing>> Worker::take_listing(Step step) {
   co_return co_await unless_over(std::move(call));
 }
 
+void Worker::fail_pass(const Error& error) {
+  if (error.os_errno() == ENOSPC || error.os_errno() == EDQUOT) {
+    mover_.on_no_room(now(), jitter(), error.text());
+  } else {
+    fail(error);
+  }
+}
+
+// Room for what is listed and not here, beside what the other workers have yet to write, and some
+// for what this node takes from clients (trap 66).
+Task<Result<void>> Worker::reserve_room() {
+  const std::uint64_t lacks = figures_.listed - std::min(figures_.staged, figures_.listed);
+  shop_.reserved[key_.move_id] = {key_.disk, lacks};
+  const std::string disk = shop_.place.disk(key_.disk).path;
+  auto ask = [&fs = env_.fs, disk] { return fs.space(disk); };
+  NARAD_CO_TRY(const DiskSpace space, co_await blocking(env_, "room for a move", std::move(ask)));
+  std::uint64_t promised = 0;
+  for (const auto& [id, other] : shop_.reserved) {
+    if (id != key_.move_id && other.disk == key_.disk) promised += other.bytes;
+  }
+  const std::uint64_t spare = spare_of(space);
+  if (space.available >= lacks + promised + spare) co_return ok();
+  co_return Error(Errc::unavailable,
+                  cat(disk, " has ", space.available, " bytes left; ", lacks, " are to come, ",
+                      promised, " are promised to other moves, and ", spare, " are kept free"),
+                  ENOSPC);
+}
+
 Task<void> Worker::pass(Step step) {
   if (auto opened = co_await open_staging(); !opened) {
-    fail(opened.error());
+    fail_pass(opened.error());
     co_return;
   }
   auto listing = co_await take_listing(step);
@@ -101,11 +150,12 @@ Task<void> Worker::pass(Step step) {
   auto copied = accepted ? Result<std::uint64_t>(0) : Result<std::uint64_t>(accepted.error());
   if (accepted) {
     take_figures();
-    copied = co_await copy_missing();
+    const auto room = step.frozen ? Result<void>(ok()) : co_await reserve_room();
+    copied = room ? co_await copy_missing() : Result<std::uint64_t>(room.error());
     take_figures();
   }
   if (!copied) {
-    fail(copied.error());
+    fail_pass(copied.error());
     co_return;
   }
   mover_.on_pass(now(), copied.value(), staging_->newest().listing.hwm);
@@ -125,6 +175,7 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
   const bool draining = mover_.phase() == "draining";
   fetch->frozen = draining;
   start_fetching(fetch);
+  const std::string disk = shop_.place.disk(key_.disk).path;
   std::uint64_t copied = 0;
   for (std::size_t i = 0; i < fetch->ranges.size(); ++i) {
     const SegmentRange range = fetch->ranges[i];
@@ -134,7 +185,9 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
       co_return chunk.error();
     }
     const std::uint64_t n = chunk.value().size();
-    auto write = [range, bytes = std::move(chunk.value())](Staging& staging) {
+    auto write = [&fs = env_.fs, disk, range,
+                  bytes = std::move(chunk.value())](Staging& staging) -> Result<void> {
+      NARAD_TRY(check_spare(fs, disk, bytes.size()));
       return staging.append(range, bytes);
     };
     auto written = co_await job("write chunk", std::move(write));
