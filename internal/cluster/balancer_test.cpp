@@ -100,6 +100,20 @@ TEST_F(Balance, PLN_10_OWN_4_NodeThatJoins_GetsTargetsAndNothingElseIsWritten) {
   EXPECT_EQ(owned("n4"), 0u);
 }
 
+TEST_F(Balance, OWN_3_AJoinAndADrain_AreBegunByTheSameEntry) {
+  begin(3);
+  create("orders", 12);
+  join("n4");
+  ASSERT_TRUE(until([&] { return moves().size() == 3; }, 3s));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(finish_one());
+  w().sky.proposals.clear();
+  drain("n4");
+  ASSERT_TRUE(until([&] { return moves().size() == 3; }, 3s));
+  EXPECT_THAT(w().sky.proposals,
+              Each(::testing::AnyOf("set_target", "set_draining", "heartbeats")));
+  EXPECT_THAT(w().sky.proposals, ::testing::Contains("set_target").Times(3));
+}
+
 TEST_F(Balance, PLN_6_SlotsOfFinishedMoves_AreRefilledWithoutWaitingForATick) {
   begin(3);
   create("orders", 60);

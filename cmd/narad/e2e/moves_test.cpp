@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -93,10 +94,28 @@ TEST(Moves, DEC_2_DEC_4_ADrainedNodeShedsItsPartitionsAndLeaves) {
   EXPECT_TRUE(left.empty()) << left.size() << " of " << load.accepted() << ", " << *left.begin();
 }
 
-// Whoever takes part dies while partitions move, and comes back.
-void die_during_moves(const std::function<std::size_t(Cluster&)>& choose) {
-  ClusterOptions options;
+// How many nodes have each partition's directory.
+std::vector<int> copies(Cluster& cluster, int partitions) {
+  std::vector<int> out;
+  for (int p = 0; p < partitions; ++p) {
+    int found = 0;
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+      const std::string path =
+          cat(cluster.directory(), "/", Cluster::id(i), "/topics/orders/p0000", p);
+      found += std::filesystem::exists(path) ? 1 : 0;
+    }
+    out.push_back(found);
+  }
+  return out;
+}
+
+using Choose = std::function<std::size_t(Cluster&)>;
+
+// Something happens to one who takes part while partitions move, and it comes back.
+void disturb_moves(ClusterOptions options, const Choose& choose,
+                   const std::function<void(Broker&)>& strike) {
   options.env["NARAD_MOVES_MAX_BYTES_PER_SECOND"] = "65536";  // so that they take a while
+  options.env["NARAD_TIMING_MOVE_TICK"] = "100ms";            // and stale copies go soon
   Cluster cluster(std::move(options));
   ASSERT_TRUE(cluster.start()) << cluster.why();
   cluster.create_topic("orders", 8);
@@ -105,35 +124,64 @@ void die_during_moves(const std::function<std::size_t(Cluster&)>& choose) {
   ASSERT_TRUE(cluster.add()) << cluster.why();
   ASSERT_TRUE(soon([&] { return moves_under_way(cluster, 0) > 0; }, 30s)) << describe(cluster, 0);
   const std::size_t victim = choose(cluster);
-  cluster.node(victim).kill9();
-  ASSERT_TRUE(cluster.node(victim).start()) << cluster.node(victim).why();
+  strike(cluster.node(victim));
   ASSERT_TRUE(soon([&] { return even(cluster, victim, 4, 2); }, 180s)) << describe(cluster, victim);
+  ASSERT_TRUE(soon([&] { return copies(cluster, 8) == std::vector<int>(8, 1); }, 60s))
+      << "a partition lies on its owner's disk only";
   load.stop();
   const auto left = consume_all(cluster, "orders", load.accepted_payloads(), 180s);
   EXPECT_TRUE(left.empty()) << left.size() << " of " << load.accepted() << ", " << *left.begin();
 }
 
-TEST(Moves, CPY_10_TheDestinationIsKilledInMidCopy_AndGoesOn) {
-  die_during_moves([](Cluster&) { return std::size_t{3}; });
-}
-
-TEST(Moves, SRC_1_ASourceIsKilledInMidCopy_AndTheMoveWaitsForIt) {
-  die_during_moves([](Cluster& cluster) {
-    auto answer = Http(cluster.node(3).port()).get("/v1/cluster/moves");
-    const json::value body = json::parse(answer->body);
-    for (const auto& move : body.at("moves").as_array()) {
-      const std::string from(move.at("from").as_string());
-      for (std::size_t i = 0; i < 3; ++i) {
-        if (from == Cluster::id(i)) return i;
-      }
-    }
-    return std::size_t{0};
+void die_during_moves(const Choose& choose) {
+  disturb_moves({}, choose, [](Broker& broker) {
+    broker.kill9();
+    ASSERT_TRUE(broker.start()) << broker.why();
   });
 }
 
-TEST(Moves, OWN_5_TheLeaderIsKilledInMidCopy_AndNobodyMissesIt) {
-  die_during_moves([](Cluster& cluster) { return cluster.leader().value_or(0); });
+// It hangs for longer than a freeze lasts and than a member may be silent.
+void hang_during_moves(const Choose& choose) {
+  ClusterOptions options;
+  options.env["NARAD_TIMING_FREEZE_TTL"] = "3s";
+  options.env["NARAD_TIMING_DEAD_AFTER"] = "3s";
+  options.env["NARAD_TIMING_HEARTBEAT"] = "500ms";
+  disturb_moves(std::move(options), choose, [](Broker& broker) {
+    ASSERT_EQ(::kill(broker.child().pid(), SIGSTOP), 0);
+    EXPECT_FALSE(broker.child().wait(4s)) << "it cannot end";
+    ASSERT_EQ(::kill(broker.child().pid(), SIGCONT), 0);
+  });
 }
+
+std::size_t a_destination(Cluster&) { return 3; }
+
+std::size_t a_source(Cluster& cluster) {
+  auto answer = Http(cluster.node(3).port()).get("/v1/cluster/moves");
+  const json::value body = json::parse(answer ? answer->body : R"({"moves":[]})");
+  for (const auto& move : body.at("moves").as_array()) {
+    const std::string from(move.at("from").as_string());
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (from == Cluster::id(i)) return i;
+    }
+  }
+  return 0;
+}
+
+std::size_t the_leader(Cluster& cluster) { return cluster.leader().value_or(0); }
+
+TEST(Moves, CPY_10_TheDestinationIsKilledInMidCopy_AndGoesOn) { die_during_moves(a_destination); }
+
+TEST(Moves, SRC_1_ASourceIsKilledInMidCopy_AndTheMoveWaitsForIt) { die_during_moves(a_source); }
+
+TEST(Moves, OWN_2_OWN_5_TheLeaderIsKilledInMidCopy_AndNobodyMissesIt) {
+  die_during_moves(the_leader);
+}
+
+TEST(Moves, TheDestinationHangs_AndNothingIsLost) { hang_during_moves(a_destination); }
+
+TEST(Moves, ASourceHangs_AndNothingIsLost) { hang_during_moves(a_source); }
+
+TEST(Moves, TheLeaderHangs_AndNothingIsLost) { hang_during_moves(the_leader); }
 
 }  // namespace
 }  // namespace narad::e2e
