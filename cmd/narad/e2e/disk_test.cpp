@@ -1,39 +1,17 @@
 // Full and read-only disks under the real binary, on small file systems made for the test (needs
 // root).
 #include <gtest/gtest.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cstring>
 #include <set>
 #include <thread>
 
 #include "cmd/narad/e2e/broker.h"
+#include "cmd/narad/e2e/tmpfs.h"
 #include "pkg/base/text.h"
 
 namespace narad::e2e {
 namespace {
-
-class Tmpfs {
- public:
-  Tmpfs(std::string path, const std::string& size) : path_(std::move(path)) {
-    ::mkdir(path_.c_str(), 0755);
-    error_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0 ? 0 : errno;
-  }
-  ~Tmpfs() { ::umount2(path_.c_str(), MNT_DETACH); }
-  int error() const { return error_; }
-  bool resize(const std::string& size) {
-    return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, ("size=" + size).c_str()) == 0;
-  }
-  bool read_only() {
-    return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0;
-  }
-
- private:
-  std::string path_;
-  int error_ = 0;
-};
 
 TEST(FullDisk, Produce_IsRefusedCleanlyAndRecoversWithoutARestart) {
   TempDir dir;

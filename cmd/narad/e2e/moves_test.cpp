@@ -5,10 +5,12 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
 #include "cmd/narad/e2e/cluster.h"
+#include "cmd/narad/e2e/tmpfs.h"
 #include "pkg/base/text.h"
 
 namespace narad::e2e {
@@ -175,6 +177,46 @@ TEST(Moves, SRC_1_ASourceIsKilledInMidCopy_AndTheMoveWaitsForIt) { die_during_mo
 
 TEST(Moves, OWN_2_OWN_5_TheLeaderIsKilledInMidCopy_AndNobodyMissesIt) {
   die_during_moves(the_leader);
+}
+
+// The reasons for which moves have ended, as the history has them.
+std::string history(Cluster& cluster) {
+  auto answer = Http(cluster.node(0).port()).get("/v1/cluster/moves?history=1");
+  return answer ? answer->body : std::string();
+}
+
+TEST(Moves, Trap66_TheDestinationsDiskIsFull_ItGivesItsMovesBackAndServesOn) {
+  Cluster cluster(3);
+  ASSERT_TRUE(cluster.start()) << cluster.why();
+  cluster.create_topic("orders", 8);
+  std::set<std::string> sent;
+  Http http(cluster.node(0).port());
+  for (int n = 0; n < 80; ++n) {
+    const std::string payload = cat("m", n, ":", std::string(256 * 1024, 'x'));
+    auto answer = http.post("/v1/topics/orders/produce", payload);
+    ASSERT_TRUE(answer && answer->status == 202) << (answer ? answer->body : "no answer");
+    sent.insert(payload);
+  }
+  const std::string place = cat(cluster.directory(), "/", Cluster::id(3));
+  Tmpfs disk(place, "24m");
+  ASSERT_EQ(disk.error(), 0) << "this test mounts a tmpfs: run it as root";
+  const std::string ballast = place + "/ballast";
+  std::ofstream(ballast) << std::string(21u << 20, 'b');
+  ASSERT_TRUE(cluster.add()) << cluster.why();
+  ASSERT_TRUE(soon([&] { return history(cluster).find("target_full") != std::string::npos; }, 60s))
+      << describe(cluster, 0);
+  auto answer = http.post("/v1/topics/orders/produce", "after");
+  ASSERT_TRUE(answer && answer->status == 202) << "nobody else minds";
+  sent.insert("after");
+  ASSERT_TRUE(soon([&] { return moves_under_way(cluster, 0) == 0; }, 60s)) << describe(cluster, 0);
+  EXPECT_EQ(owned_by(cluster, 0)[Cluster::id(3)], 0) << describe(cluster, 0);
+  // An operator does not have to wait.
+  std::filesystem::remove(ballast);
+  auto order = http.post("/v1/cluster/moves", R"({"topic":"orders","partition":0,"to":"n3"})");
+  ASSERT_TRUE(order && order->status / 100 == 2) << (order ? order->body : "no answer");
+  ASSERT_TRUE(soon([&] { return owned_by(cluster, 0)[Cluster::id(3)] > 0; }, 60s))
+      << describe(cluster, 0) << history(cluster);
+  EXPECT_TRUE(consume_all(cluster, "orders", sent, 60s).empty());
 }
 
 TEST(Moves, TheDestinationHangs_AndNothingIsLost) { hang_during_moves(a_destination); }
