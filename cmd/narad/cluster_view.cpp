@@ -1,8 +1,10 @@
 #include "cmd/narad/cluster_view.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "cmd/narad/format.h"
 #include "cmd/narad/view_parts.h"
 #include "pkg/base/text.h"
 
@@ -15,16 +17,22 @@ Error no_answer(std::string_view what) {
 
 // ---- reading
 
+std::vector<DrainReasonView> read_reasons(const Fields& f) {
+  std::vector<DrainReasonView> out;
+  const auto reasons = f.objects("reasons");
+  for (const Fields& r : reasons.value_or(std::vector<Fields>())) {
+    out.push_back({r.text("rule"), r.text("detail"), r.flag("hopeless")});
+  }
+  return out;
+}
+
 DrainView read_drain(const Fields& f) {
   DrainView d;
   d.leaving = f.flag("leaving");
   d.partitions = f.count("partitions");
   d.unused = f.count("unused");
   d.inbound = f.count("inbound");
-  const auto reasons = f.objects("reasons");
-  for (const Fields& r : reasons.value_or(std::vector<Fields>())) {
-    d.reasons.push_back({r.text("rule"), r.text("detail"), r.flag("hopeless")});
-  }
+  d.reasons = read_reasons(f);
   return d;
 }
 
@@ -163,6 +171,76 @@ std::string verdict_page(const VerdictView& v) {
   if (!never.empty()) out += cat("  what does not pass by itself:\n", never);
   if (!passing.empty()) {
     out += cat("  what it ", v.draining ? "waits" : "would wait", " for:\n", passing);
+  }
+  return out;
+}
+
+bool StopView::unknown() const {
+  return !reasons.empty() && std::all_of(reasons.begin(), reasons.end(),
+                                         [](const auto& r) { return r.rule == "unreachable"; });
+}
+
+Result<StopView> read_stop(std::string body) {
+  NARAD_TRY(const json::Document document, read_object(std::move(body), no_answer("verdict")));
+  const Fields f(document.root());
+  StopView v;
+  v.node = f.text("node");
+  v.safe = f.flag("safe");
+  v.reasons = read_reasons(f);
+  if (v.node.empty()) return no_answer("verdict");
+  return v;
+}
+
+std::string stop_page(const StopView& v) {
+  if (v.safe) return cat(v.node, " may be stopped now\n");
+  std::string out =
+      cat(v.node, v.unknown() ? " may not be safe to stop now\n" : " should not be stopped now\n");
+  for (const DrainReasonView& r : v.reasons) out += reason_line(r);
+  return out;
+}
+
+// ---- quarantine
+
+Result<QuarantineView> read_quarantine(std::string body) {
+  NARAD_TRY(const json::Document document, read_object(std::move(body), no_answer("quarantine")));
+  const Fields f(document.root());
+  const auto copies = f.objects("copies");
+  if (!copies) return no_answer("quarantine");
+  QuarantineView q;
+  q.left_out = f.count("left_out");
+  for (const Fields& c : *copies) {
+    q.copies.push_back({c.text("node"), c.text("kind"), c.text("topic"), c.text("path"),
+                        c.text("why"), c.maybe("partition"), c.count("bytes"), c.time("since")});
+  }
+  const auto unanswered = f.objects("unanswered");
+  for (const Fields& u : unanswered.value_or(std::vector<Fields>())) {
+    q.unanswered.emplace_back(u.text("node"), u.text("error"));
+  }
+  return q;
+}
+
+std::string quarantine_page(const QuarantineView& q) {
+  std::vector<Row> rows;
+  std::uint64_t bytes = 0;
+  for (const SetAsideView& c : q.copies) {
+    bytes += c.bytes;
+    std::string name = c.partition ? cat(c.topic, '/', *c.partition) : c.topic;
+    if (c.kind != "partition") name += cat(" (", c.kind, ')');
+    rows.push_back({c.node, std::move(name), short_bytes(c.bytes), time_text(c.since), c.path,
+                    c.why.empty() ? "-" : c.why});
+  }
+  std::string out;
+  if (!rows.empty()) {
+    out = together(
+        align({{"NODE"}, {"COPY OF"}, {"BYTES", true}, {"SINCE"}, {"PATH"}, {"WHY"}}, rows));
+    out += cat("\n", counted(q.copies.size(), "copy", "copies"), ", ", short_bytes(bytes),
+               ": Narad never removes one. narad fsck PATH says what is in it\n");
+  } else if (q.unanswered.empty()) {
+    out = "nothing is in quarantine\n";
+  }
+  if (q.left_out > 0) out += cat("and ", q.left_out, " more that are not named here\n");
+  for (const auto& [node, why] : q.unanswered) {
+    out += cat(node, ": what it has is not known: ", why, "\n");
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/result.h"
@@ -45,6 +46,33 @@ std::string verdict_page(const VerdictView& verdict);
 
 // How far a drain is, in one line; the same line as long as nothing has changed.
 std::string drain_line(const MemberView& member);
+
+// Whether a node may be stopped for a while.
+struct StopView {
+  std::string node;
+  bool safe = false;
+  std::vector<DrainReasonView> reasons;  // never hopeless
+  // Nothing speaks against it but that something is not known.
+  bool unknown() const;
+};
+Result<StopView> read_stop(std::string body);
+std::string stop_page(const StopView& verdict);
+
+// What nodes keep aside.
+struct SetAsideView {
+  std::string node, kind, topic, path, why;
+  std::optional<std::uint64_t> partition;
+  std::uint64_t bytes = 0;
+  std::int64_t since = 0;  // Unix seconds; 0: not said
+};
+struct QuarantineView {
+  std::vector<SetAsideView> copies;
+  std::uint64_t left_out = 0;
+  std::vector<std::pair<std::string, std::string>> unanswered;  // node, why
+};
+Result<QuarantineView> read_quarantine(std::string body);
+// "nothing is in quarantine" only of nodes that have answered.
+std::string quarantine_page(const QuarantineView& quarantine);
 
 struct PlannedMoveView {
   std::string topic;

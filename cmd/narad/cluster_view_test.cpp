@@ -57,6 +57,8 @@ TEST(Reading, WhatIsNoAnswer_IsRefused_AndOddFieldsAreOverlooked) {
   for (const char* body : {"", "[]", "{}", "{", R"({"members":5,"moves":5,"node":5,"topic":5})"}) {
     EXPECT_EQ(read_members(body).error().code(), Errc::data_loss) << body;
     EXPECT_EQ(read_verdict(body).error().code(), Errc::data_loss) << body;
+    EXPECT_EQ(read_quarantine(body).error().code(), Errc::data_loss) << body;
+    EXPECT_EQ(read_stop(body).error().code(), Errc::data_loss) << body;
     EXPECT_EQ(read_rebalance(body).error().code(), Errc::data_loss) << body;
     EXPECT_EQ(read_explanation(body).error().code(), Errc::data_loss) << body;
   }
@@ -75,6 +77,63 @@ TEST(Reading, WhatAServerSays_StaysOneLineAndMovesNoCursor) {
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
   EXPECT_EQ(table.find('\r'), std::string::npos);
   EXPECT_NE(table.find("    r: d\\x0ae\n"), std::string::npos) << table;
+}
+
+TEST(QuarantinePage, QUA_7_EveryCopy_IsNamedWithItsReason) {
+  const auto q = read_quarantine(
+      R"({"copies":[{"node":"n1","kind":"partition","topic":"orders","partition":3,"disk":"d1",
+          "path":"/d/topics/orders/p00003.quarantine","bytes":4096,"why":"the owner has less",
+          "since":1783615000},
+         {"node":"node-2","kind":"staged","topic":"a","partition":0,"path":"/d/.moves/a-0.quarantine",
+          "bytes":1},
+         {"node":"node-2","kind":"topic","topic":"gone","path":"/d/.quarantine/gone@1","bytes":0}],
+         "left_out":1,"unanswered":[{"node":"n3","error":"node n3 did not answer in 1.5s"}]})");
+  EXPECT_EQ(
+      quarantine_page(q.value()),
+      "NODE    COPY OF        BYTES  SINCE                 PATH                                "
+      "WHY\n"
+      "n1      orders/3      4.0KiB  2026-07-09T16:36:40Z  /d/topics/orders/p00003.quarantine  "
+      "the owner has less\n"
+      "node-2  a/0 (staged)      1B  -                     /d/.moves/a-0.quarantine            "
+      "-\n"
+      "node-2  gone (topic)      0B  -                     /d/.quarantine/gone@1               "
+      "-\n"
+      "\n"
+      "3 copies, 4.0KiB: Narad never removes one. narad fsck PATH says what is in it\n"
+      "and 1 more that are not named here\n"
+      "n3: what it has is not known: node n3 did not answer in 1.5s\n");
+}
+
+TEST(QuarantinePage, NothingThere_IsSaidOnlyIfAllHaveAnswered) {
+  EXPECT_EQ(quarantine_page(read_quarantine(R"({"copies":[]})").value()),
+            "nothing is in quarantine\n");
+  EXPECT_EQ(
+      quarantine_page(
+          read_quarantine(R"({"copies":[],"unanswered":[{"node":"n3","error":"away"}]})").value()),
+      "n3: what it has is not known: away\n");
+}
+
+TEST(StopPage, SaysYesOrEveryReason) {
+  EXPECT_EQ(stop_page(read_stop(R"({"node":"n3","safe":true,"reasons":[]})").value()),
+            "n3 may be stopped now\n");
+  const StopView no =
+      read_stop(R"({"node":"n3","safe":false,"reasons":[{"rule":"unreachable","detail":"silent"},)"
+                R"({"rule":"no_live_majority","detail":"1 of 3"}]})")
+          .value();
+  EXPECT_FALSE(no.unknown()) << "one thing is known that speaks against it";
+  EXPECT_EQ(stop_page(no),
+            "n3 should not be stopped now\n"
+            "    unreachable: silent\n"
+            "    no_live_majority: 1 of 3\n");
+  const StopView open =
+      read_stop(
+          R"({"node":"n3","safe":false,"reasons":[{"rule":"unreachable","detail":"silent"}]})")
+          .value();
+  EXPECT_TRUE(open.unknown());
+  EXPECT_EQ(stop_page(open),
+            "n3 may not be safe to stop now\n"
+            "    unreachable: silent\n");
+  EXPECT_FALSE(read_stop(R"({"node":"n3"})").value().safe) << "what is not said is no yes";
 }
 
 TEST(DrainLine, IsTheSameAsLongAsNothingHasChanged) {

@@ -1,4 +1,4 @@
-// `narad cluster members`, `decommission`, `rebalance` and `explain`.
+// `narad cluster members`, `decommission`, `safe-to-stop`, `quarantine`, `rebalance` and `explain`.
 #include <algorithm>
 
 #include "cmd/narad/cluster_view.h"
@@ -161,6 +161,38 @@ Task<Result<int>> decommission(Session& s) {
   co_return co_await wait_until_gone(s);
 }
 
+// ---- stopping for a while
+
+Task<Result<int>> safe_to_stop(Session& s) {
+  std::string target =
+      cat("/v1/cluster/members/", http::encode_component(s.args.operand(0)), "/safe-to-stop");
+  auto answer = co_await s.client.call(Method::get, std::move(target));
+  if (!answer) co_return with_next(answer.error(), "");
+  NARAD_CO_TRY(const StopView verdict, read_stop(answer.value().body));
+  NARAD_CO_TRY(show_answer(s, std::move(answer.value().body), read_stop, stop_page));
+  if (verdict.safe) co_return 0;
+  std::string rules;
+  for (const DrainReasonView& r : verdict.reasons) rules += cat(rules.empty() ? "" : ", ", r.rule);
+  complain(s.terminal, cat(verdict.node, " is not known to be safe to stop: ", rules));
+  co_return verdict.unknown() ? kUnknown : kRefused;
+}
+
+// ---- quarantine
+
+Task<Result<int>> quarantine(Session& s) {
+  std::string target = "/v1/cluster/quarantine";
+  if (const std::string node = s.args.text("node"); !node.empty()) {
+    target += cat("?node=", http::encode_component(node));
+  }
+  auto answer = co_await s.client.call(Method::get, std::move(target));
+  if (!answer) co_return with_next(answer.error(), "");
+  NARAD_CO_TRY(const QuarantineView seen, read_quarantine(answer.value().body));
+  NARAD_CO_TRY(show_answer(s, std::move(answer.value().body), read_quarantine, quarantine_page));
+  if (seen.unanswered.empty()) co_return 0;
+  complain(s.terminal, "not every node has said what it keeps aside");
+  co_return kUnknown;
+}
+
 // ---- plans
 
 Task<Result<int>> rebalance(Session& s) {
@@ -185,6 +217,10 @@ int cluster_members(const Arguments& a, Terminal& t) { return run_session(a, t, 
 int cluster_decommission(const Arguments& a, Terminal& t) {
   return run_session(a, t, decommission, {.signals = a.flag("wait")});
 }
+int cluster_safe_to_stop(const Arguments& a, Terminal& t) {
+  return run_session(a, t, safe_to_stop);
+}
+int cluster_quarantine(const Arguments& a, Terminal& t) { return run_session(a, t, quarantine); }
 int cluster_rebalance(const Arguments& a, Terminal& t) { return run_session(a, t, rebalance); }
 int cluster_explain(const Arguments& a, Terminal& t) { return run_session(a, t, explain); }
 

@@ -213,15 +213,87 @@ Task<Result<int>> start(Session& s) {
   co_return show_answer(s, std::move(answer.value().body), read_started, started_text);
 }
 
+std::string abort_target(const std::string& topic, std::uint64_t partition,
+                         const std::string& only_to) {
+  std::string target =
+      cat("/v1/cluster/moves/", http::encode_component(topic), '/', partition, "/abort");
+  if (!only_to.empty()) target += cat("?target=", http::encode_component(only_to));
+  return target;
+}
+
+// Aborts them one after the other, up to the first of which nobody can say what became of it: what
+// keeps that from being said keeps it of the others too.
+Task<Result<std::vector<AbortedMove>>> abort_each(Session& s, std::vector<MoveView> moves) {
+  std::vector<AbortedMove> out;
+  for (MoveView& move : moves) out.push_back({std::move(move), AbortEnd::untried, {}});
+  for (AbortedMove& one : out) {
+    std::string target = abort_target(one.move.topic, one.move.partition, one.move.to);
+    auto answer = co_await s.client.call(Method::post, std::move(target));
+    if (answer) {
+      one.end = AbortEnd::aborted;
+      continue;
+    }
+    const Errc code = answer.error().code();
+    if (code == Errc::unauthenticated || code == Errc::forbidden) co_return answer.error();
+    one.why = std::string(answer.error().text());
+    const bool refused = code == Errc::conflict || code == Errc::not_found;
+    one.end = refused ? AbortEnd::refused : AbortEnd::unknown;
+    if (!refused) break;
+  }
+  co_return out;
+}
+
+int status_of(AbortEnd worst) {
+  if (worst == AbortEnd::aborted) return 0;
+  return worst == AbortEnd::refused ? kRefused : kUnknown;
+}
+
+Task<Result<int>> abort_many(Session& s) {
+  std::string all = "/v1/cluster/moves";
+  if (const std::string node = s.args.text("node"); !node.empty()) {
+    all += cat("?node=", http::encode_component(node));
+  }
+  NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, std::move(all)));
+  NARAD_CO_TRY(MovesView view, read_moves(std::move(answer.body)));
+  if (!view.moves.empty() && !s.args.flag("yes")) {
+    const std::string asked = cat(moves_table(view.moves, false), "abort ",
+                                  view.moves.size() == 1 ? "it?" : "all of them?");
+    if (!agreed(s, asked)) {
+      complain(s.terminal, "nothing was aborted");
+      co_return kRefused;
+    }
+  }
+  NARAD_CO_TRY(const auto done, co_await abort_each(s, std::move(view.moves)));
+  if (wants_text(s)) {
+    print_out(s.terminal, aborts_page(done));
+  } else {
+    print_json(s.terminal, aborts_json(done));
+  }
+  const int status = status_of(worst_of(done));
+  if (status != 0) complain(s.terminal, "not all were aborted; see narad cluster moves");
+  co_return status;
+}
+
+// What goes with what; empty: all of it.
+std::string abort_misfit(const Arguments& a) {
+  const bool all = a.flag("all"), node = !a.text("node").empty();
+  const bool many = all || node;
+  if (all && node) return "--all and --node do not go together";
+  if (many && !a.operands().empty()) return "--all and --node go with no TOPIC and PARTITION";
+  if (many && !a.text("target").empty()) return "--target goes with TOPIC and PARTITION";
+  if (!many && a.operands().size() != 2) {
+    return "which move? Give TOPIC and PARTITION, --node or --all";
+  }
+  return {};
+}
+
 Task<Result<int>> abort(Session& s) {
+  if (const std::string wrong = abort_misfit(s.args); !wrong.empty()) co_return usage(s, wrong);
+  if (s.args.operands().empty()) co_return co_await abort_many(s);
   const auto partition = partition_operand(s);
   if (!partition) co_return kUsage;
   const std::string& topic = s.args.operand(0);
-  std::string target =
-      cat("/v1/cluster/moves/", http::encode_component(topic), '/', *partition, "/abort");
-  if (const std::string to = s.args.text("target"); !to.empty()) {
-    target += cat("?target=", http::encode_component(to));
-  }
+  std::string target = abort_target(topic, *partition, s.args.text("target"));
   auto answer = co_await s.client.call(Method::post, std::move(target));
   if (!answer) co_return with_next(answer.error(), see_moves_of(topic));
   co_return show_answer(s, std::move(answer.value().body), read_started, aborted_text);

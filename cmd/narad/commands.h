@@ -40,6 +40,8 @@ int cluster_moves_show(const Arguments&, Terminal&);
 int cluster_moves_start(const Arguments&, Terminal&);
 int cluster_moves_abort(const Arguments&, Terminal&);
 int cluster_decommission(const Arguments&, Terminal&);
+int cluster_safe_to_stop(const Arguments&, Terminal&);
+int cluster_quarantine(const Arguments&, Terminal&);
 int cluster_rebalance(const Arguments&, Terminal&);
 int cluster_explain(const Arguments&, Terminal&);
 int server_start(const Arguments&, Terminal&);

@@ -6,6 +6,7 @@
 #include "cmd/narad/format.h"
 #include "cmd/narad/view_parts.h"
 #include "pkg/base/text.h"
+#include "pkg/json/writer.h"
 
 namespace narad::cli {
 namespace {
@@ -109,13 +110,6 @@ std::string span_text(std::uint64_t ms) {
 }
 std::string seconds_text(std::uint64_t s) {
   return span_text(std::min(s, std::uint64_t{1} << 33) * 1000);
-}
-
-std::string time_text(std::int64_t unix_s) {
-  if (unix_s == 0) return "-";
-  std::string text = format_rfc3339(UnixMillis(unix_s * 1000));
-  if (text.ends_with(".000Z")) text.replace(text.size() - 5, 5, "Z");
-  return text;
 }
 
 std::string rate_of(std::uint64_t bytes_per_second) {
@@ -279,6 +273,36 @@ std::string standing(const MoveView& m, const MoveView* before) {
   return out;
 }
 
+std::string_view to_string(AbortEnd end) {
+  switch (end) {
+    case AbortEnd::aborted:
+      return "aborted";
+    case AbortEnd::refused:
+      return "refused";
+    case AbortEnd::unknown:
+      return "unknown";
+    case AbortEnd::untried:
+      return "untried";
+  }
+  return "unknown";
+}
+
+std::string abort_line(const AbortedMove& m) {
+  const std::string name =
+      cat(m.move.topic, '/', m.move.partition, ": move ", m.move.id, " to ", m.move.to);
+  switch (m.end) {
+    case AbortEnd::aborted:
+      return cat(name, " was aborted; it stays on ", m.move.from);
+    case AbortEnd::refused:
+      return cat(name, " was not aborted: ", m.why);
+    case AbortEnd::unknown:
+      return cat(name, ": whether it was aborted is not known: ", m.why);
+    case AbortEnd::untried:
+      return cat(name, " goes on: it was not tried after that");
+  }
+  return name;
+}
+
 }  // namespace
 
 Result<MovesView> read_moves(std::string body) {
@@ -323,6 +347,33 @@ Result<StartedMove> read_started(std::string body) {
   m.to_disk = f.text("to_disk");
   m.outcome = f.text("outcome");
   return m;
+}
+
+AbortEnd worst_of(const std::vector<AbortedMove>& moves) {
+  AbortEnd worst = AbortEnd::aborted;
+  for (const AbortedMove& m : moves) worst = std::max(worst, m.end);
+  return worst;
+}
+
+std::string aborts_page(const std::vector<AbortedMove>& moves) {
+  if (moves.empty()) return "no moves\n";
+  std::string out;
+  for (const AbortedMove& m : moves) out += cat(abort_line(m), "\n");
+  return out;
+}
+
+std::string aborts_json(const std::vector<AbortedMove>& moves) {
+  json::Writer w;
+  w.begin_object().key("moves").begin_array();
+  for (const AbortedMove& m : moves) {
+    w.begin_object().member("topic", m.move.topic).member("partition", m.move.partition);
+    w.member("id", m.move.id).member("from", m.move.from).member("to", m.move.to);
+    w.member("outcome", to_string(m.end));
+    if (!m.why.empty()) w.member("why", m.why);
+    w.end_object();
+  }
+  w.end_array().end_object();
+  return w.take();
 }
 
 std::string moves_table(const std::vector<MoveView>& moves, bool detail) {

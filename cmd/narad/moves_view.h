@@ -76,6 +76,25 @@ struct StartedMove {
 };
 Result<StartedMove> read_started(std::string body);
 
+// What came of aborting one of several moves.
+enum class AbortEnd : std::uint8_t {
+  aborted,
+  refused,  // by the state of things: it has ended, or goes elsewhere now
+  unknown,  // nobody could say
+  untried,  // since one before it was unknown
+};
+struct AbortedMove {
+  MoveView move;
+  AbortEnd end = AbortEnd::untried;
+  std::string why;  // refused, unknown
+};
+// What a caller acts on: nothing untried or unknown, then nothing refused.
+AbortEnd worst_of(const std::vector<AbortedMove>& moves);
+// A sentence per move; "no moves".
+std::string aborts_page(const std::vector<AbortedMove>& moves);
+// {"moves":[{"topic","partition","id","from","to","outcome"[,"why"]}]}.
+std::string aborts_json(const std::vector<AbortedMove>& moves);
+
 // One line per move, aligned under a heading; "no moves". With `detail` further lines below each.
 std::string moves_table(const std::vector<MoveView>& moves, bool detail);
 // The newest first, as they are.

@@ -180,6 +180,51 @@ TEST(WatchChanges, AMoveThatIsGone_IsNoChangeButAnEnd) {
   EXPECT_EQ(ended[0].id, 4711u);
 }
 
+// ---- several that were aborted
+
+std::vector<AbortedMove> some_aborted() {
+  const auto moves = some_moves();
+  return {{moves[0], AbortEnd::aborted, {}},
+          {moves[1], AbortEnd::refused, "http 409: its owner is n4 since move 4712"},
+          {moves[0], AbortEnd::unknown, "http 503: nobody could say"},
+          {moves[1], AbortEnd::untried, {}}};
+}
+
+TEST(AbortsPage, EachMove_HasASentenceOfItsOwn) {
+  EXPECT_EQ(
+      aborts_page(some_aborted()),
+      "orders/3: move 4711 to n4 was aborted; it stays on n1\n"
+      "a/12: move 4712 to n4 was not aborted: http 409: its owner is n4 since move 4712\n"
+      "orders/3: move 4711 to n4: whether it was aborted is not known: http 503: nobody could "
+      "say\n"
+      "a/12: move 4712 to n4 goes on: it was not tried after that\n");
+  EXPECT_EQ(aborts_page({}), "no moves\n");
+}
+
+TEST(AbortsJson, SaysTheSame) {
+  auto moves = some_aborted();
+  moves.pop_back();
+  moves.pop_back();
+  EXPECT_EQ(
+      aborts_json(moves),
+      R"({"moves":[{"topic":"orders","partition":3,"id":4711,"from":"n1","to":"n4",)"
+      R"("outcome":"aborted"},{"topic":"a","partition":12,"id":4712,"from":"node-2",)"
+      R"("to":"n4","outcome":"refused","why":"http 409: its owner is n4 since move 4712"}]})");
+  EXPECT_EQ(aborts_json({}), R"({"moves":[]})");
+}
+
+TEST(WorstOfAborts, WhatNobodyKnows_OutweighsARefusal) {
+  auto moves = some_aborted();
+  EXPECT_EQ(worst_of(moves), AbortEnd::untried);
+  moves.pop_back();
+  EXPECT_EQ(worst_of(moves), AbortEnd::unknown);
+  moves.pop_back();
+  EXPECT_EQ(worst_of(moves), AbortEnd::refused);
+  moves.pop_back();
+  EXPECT_EQ(worst_of(moves), AbortEnd::aborted);
+  EXPECT_EQ(worst_of({}), AbortEnd::aborted) << "nothing was under way";
+}
+
 // ---- what has ended
 
 constexpr const char* kEnded = R"({"topic":"orders","partition":3,"from":"n1","to":"n4","id":4711,

@@ -27,6 +27,12 @@ std::optional<std::uint32_t> partition_operand(const Session& s) {
   return partition;
 }
 
+bool agreed(Session& s, std::string_view question) {
+  print_err(s.terminal, cat(question, " [y/N] "));
+  const std::string answer = s.terminal.read_line();
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
 Task<void> interruption(Session& s) { co_await next_signal(s.env); }
 
 }  // namespace narad::cli

@@ -20,6 +20,8 @@ int usage(const Session& s, std::string_view text);
 bool may_pass(const Error& error);
 // The operand PARTITION, which stands behind TOPIC; complains (usage) if it is no number.
 std::optional<std::uint32_t> partition_operand(const Session& s);
+// Asks on standard error, where no program's answer is; true if somebody says yes.
+bool agreed(Session& s, std::string_view question);
 // Ends with SIGINT or SIGTERM. REQUIRES: SessionOptions::signals.
 Task<void> interruption(Session& s);
 

@@ -9,8 +9,6 @@
 namespace narad::cli {
 namespace {
 
-constexpr int kUnknownStatus = 3;
-
 Task<int> run_body(Session session, Task<Result<int>> (*body)(Session&)) {
   auto result = co_await body(session);
   if (result) co_return result.value();
@@ -38,7 +36,7 @@ int report(Terminal& terminal, const Error& error, Manners manners) {
   if (manners == Manners::classic) return 1;
   bool unknown = error.code() == Errc::unavailable || error.code() == Errc::unknown_outcome ||
                  error.code() == Errc::data_loss;
-  return unknown ? kUnknownStatus : 1;
+  return unknown ? kUnknown : 1;
 }
 
 int run_session(const Arguments& args, Terminal& terminal, Task<Result<int>> (*body)(Session&),

@@ -8,6 +8,8 @@
 
 namespace narad::cli {
 
+inline constexpr int kUnknown = 3;  // operators' manners: it could not be found out
+
 struct Session {
   const Arguments& args;
   Terminal& terminal;

@@ -302,20 +302,52 @@ CommandSpec moves_group(const FlagSpec& output) {
        .manners = Manners::operators,
        .run = cluster_moves_start},
       {.name = "abort",
-       .operands = "TOPIC PARTITION",
-       .operands_min = 2,
+       .operands = "[TOPIC PARTITION]",
        .operands_max = 2,
-       .summary = "Give up on the move of a partition",
+       .summary = "Give up on the move of a partition, or on many",
        .details =
            "Safe at any time: the partition stays on its owner. 0: it was aborted; 1: it was "
            "not, and the answer says where the partition is and goes; 3: that could not be "
-           "found out.",
-       .flags = {{"target", 0, text, "", "NODE", "only if it moves to this node"}, output},
+           "found out. With --all or --node those that are under way now are shown, and each "
+           "is aborted by itself once you have agreed; what has ended by then stays as it is, "
+           "and is said to be so: 0 if all were aborted or there are none, 1 if one was not or "
+           "you did not agree.",
+       .flags = {{"target", 0, text, "", "NODE", "only if it moves to this node"},
+                 {"all", 0, boolean, "false", "", "every move that is under way"},
+                 {"node", 0, text, "", "NODE", "every move from or to this node"},
+                 {"yes", 'y', boolean, "false", "", "do not ask"},
+                 output},
        .connects = true,
        .manners = Manners::operators,
        .run = cluster_moves_abort},
   };
   return group;
+}
+
+CommandSpec decommission_command() {
+  return {
+      .name = "decommission",
+      .operands = "NODE",
+      .operands_min = 1,
+      .operands_max = 1,
+      .summary = "Move everything off a node, then drop it from the cluster",
+      .details =
+          "Answers as soon as it is ordered, 0 also if it was before, and goes on by itself: "
+          "the node takes no more messages and partitions, and leaves once it owns nothing "
+          "and has handed over what it took. 1: refused, and every reason is named; the "
+          "same with --dry-run if it would be. --wait shows what is left and what is waited "
+          "for until the node has left; interrupting it ends nothing but the waiting, and "
+          "answers 130.",
+      .flags = {{"dry-run", 0, boolean, "false", "", "only say what would come of it"},
+                {"wait", 0, boolean, "false", "", "watch until the node has left"},
+                {"cancel", 0, boolean, "false", "", "take it back, with the moves that it began"},
+                {"wal-lost", 0, boolean, "false", "",
+                 "the node is dead, and messages that it took and did not hand over are given up"},
+                {"output", 'o', choice, "", "text|json",
+                 "how to print a dry run (json when not on a terminal)"}},
+      .connects = true,
+      .manners = Manners::operators,
+      .run = cluster_decommission};
 }
 
 CommandSpec cluster_group() {
@@ -332,28 +364,20 @@ CommandSpec cluster_group() {
        .manners = Manners::operators,
        .run = cluster_members},
       moves_group(output),
-      {.name = "decommission",
+      decommission_command(),
+      {.name = "safe-to-stop",
        .operands = "NODE",
        .operands_min = 1,
        .operands_max = 1,
-       .summary = "Move everything off a node, then drop it from the cluster",
+       .summary = "Say whether a node may be stopped for a while, and all that speaks against it",
        .details =
-           "Answers as soon as it is ordered, 0 also if it was before, and goes on by itself: "
-           "the node takes no more messages and partitions, and leaves once it owns nothing "
-           "and has handed over what it took. 1: refused, and every reason is named; the "
-           "same with --dry-run if it would be. --wait shows what is left and what is waited "
-           "for until the node has left; interrupting it ends nothing but the waiting, and "
-           "answers 130.",
-       .flags = {{"dry-run", 0, boolean, "false", "", "only say what would come of it"},
-                 {"wait", 0, boolean, "false", "", "watch until the node has left"},
-                 {"cancel", 0, boolean, "false", "", "take it back, with the moves that it began"},
-                 {"wal-lost", 0, boolean, "false", "",
-                  "the node is dead, and messages that it took and did not hand over are given up"},
-                 {"output", 'o', choice, "", "text|json",
-                  "how to print a dry run (json when not on a terminal)"}},
+           "0: nothing does; 1: something does (partitions that nobody else has, moves from or to "
+           "it, messages that it has not handed over, its vote); 3: that could not be found out. "
+           "It is how things stand at the moment, and nothing is held as it is.",
+       .flags = {output},
        .connects = true,
        .manners = Manners::operators,
-       .run = cluster_decommission},
+       .run = cluster_safe_to_stop},
       {.name = "rebalance",
        .summary = "Plan moves now, so that every node has its share of the partitions",
        .details = "The leader does so by itself every few seconds and when nodes come or go.",
@@ -361,6 +385,15 @@ CommandSpec cluster_group() {
        .connects = true,
        .manners = Manners::operators,
        .run = cluster_rebalance},
+      {.name = "quarantine",
+       .summary = "List copies that nodes keep aside instead of deleting them",
+       .details =
+           "Narad never removes them: look with narad fsck at what is in one, bring back what is "
+           "wanted, then remove it. 3 if a node did not say what it has.",
+       .flags = {{"node", 0, text, "", "NODE", "only of this node"}, output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_quarantine},
       {.name = "explain",
        .operands = "TOPIC PARTITION",
        .operands_min = 2,

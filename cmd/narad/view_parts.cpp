@@ -96,4 +96,11 @@ std::string together(const std::vector<std::string>& lines) {
   return out;
 }
 
+std::string time_text(std::int64_t unix_s) {
+  if (unix_s == 0) return "-";
+  std::string text = format_rfc3339(UnixMillis(unix_s * 1000));
+  if (text.ends_with(".000Z")) text.replace(text.size() - 5, 5, "Z");
+  return text;
+}
+
 }  // namespace narad::cli

@@ -44,4 +44,7 @@ std::vector<std::string> align(const std::vector<Column>& columns, const std::ve
 // With an end to each line.
 std::string together(const std::vector<std::string>& lines);
 
+// "2026-07-09T16:36:40Z"; "-" for 0.
+std::string time_text(std::int64_t unix_s);
+
 }  // namespace narad::cli

@@ -79,6 +79,10 @@ class NullBroker final : public Broker {
   Task<Result<DrainVerdict>> drain_verdict(std::string, bool) override { co_return no(); }
   Task<Result<DrainOutcome>> decommission(std::string, bool) override { co_return no(); }
   Task<Result<>> cancel_decommission(std::string) override { co_return no(); }
+  Task<QuarantineByNode> quarantine(std::vector<std::string>, Nanos) override {
+    co_return QuarantineByNode();
+  }
+  Task<Result<StopVerdict>> safe_to_stop(std::string) override { co_return no(); }
   Task<Result<RebalanceOutcome>> rebalance(bool) override { co_return no(); }
   Task<Result<Explanation>> explain(TopicPartition) override { co_return no(); }
   Readiness readiness() const override { return {}; }

@@ -14,6 +14,7 @@
 #include "internal/model/operations.h"
 #include "internal/model/receipt.h"
 #include "internal/wire/move_messages.h"
+#include "internal/wire/operation_messages.h"
 #include "pkg/async/task.h"
 
 namespace narad::api {
@@ -68,6 +69,9 @@ struct ClusterInfo {
 // it did not answer in time.
 using ReportsByNode = std::map<std::string, Result<wire::MoveReports>>;
 
+// By node: what it keeps in quarantine, or why it did not say, as above.
+using QuarantineByNode = std::map<std::string, Result<wire::SetAsideCopies>>;
+
 class Broker {
  public:
   virtual ~Broker() = default;
@@ -119,12 +123,15 @@ class Broker {
   // Asks all of `nodes` at once, and takes no longer than `deadline`.
   virtual Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) = 0;
 
+  virtual Task<QuarantineByNode> quarantine(std::vector<std::string> nodes, Nanos deadline) = 0;
+
   // ---- members and plans: as cluster/operations.h has them.
   // What each draining member waits for, by id, as far as it can be had within about two seconds.
   virtual Task<std::vector<DrainVerdict>> drains() = 0;
   virtual Task<Result<DrainVerdict>> drain_verdict(std::string node, bool wal_lost) = 0;
   virtual Task<Result<DrainOutcome>> decommission(std::string node, bool wal_lost) = 0;
   virtual Task<Result<>> cancel_decommission(std::string node) = 0;
+  virtual Task<Result<StopVerdict>> safe_to_stop(std::string node) = 0;
   virtual Task<Result<RebalanceOutcome>> rebalance(bool dry_run) = 0;
   virtual Task<Result<Explanation>> explain(TopicPartition partition) = 0;
 

@@ -375,6 +375,20 @@ constexpr std::string_view kDocument = R"json({
       }
     }
   },
+  "/v1/cluster/members/{id}/safe-to-stop": {
+    "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}],
+    "get": {
+      "tags": ["cluster"], "operationId": "safeToStop", "summary": "Whether a member may be stopped for a while",
+      "description": "How things stand now, as the leader knows them; nothing is held as it is.",
+      "responses": {
+        "200": {"description": "The verdict, with everything that speaks against it.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/StopVerdict"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
   "/v1/cluster/rebalance": {
     "post": {
       "tags": ["cluster"], "operationId": "rebalance", "summary": "Plan moves now",
@@ -409,6 +423,22 @@ constexpr std::string_view kDocument = R"json({
         "404": {"$ref": "#/components/responses/NotFound"},
         "429": {"$ref": "#/components/responses/TooManyRequests"},
         "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/quarantine": {
+    "get": {
+      "tags": ["cluster"], "operationId": "listQuarantine", "summary": "Copies that nodes keep aside instead of deleting them",
+      "description": "Every member is asked. One that does not answer within 1.5 s is named.",
+      "parameters": [
+        {"name": "node", "in": "query", "description": "Only of this member.", "schema": {"type": "string"}}
+      ],
+      "responses": {
+        "200": {"description": "What those have that answered, by node and path.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Quarantine"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
       }
     }
   },
@@ -757,6 +787,20 @@ constexpr std::string_view kDocument = R"json({
         "reasons": {"type": "array", "items": {"$ref": "#/components/schemas/DrainReason"}}
       }
     },
+    "StopVerdict": {
+      "type": "object", "required": ["node", "safe", "reasons"],
+      "properties": {
+        "node": {"type": "string"},
+        "safe": {"type": "boolean", "description": "There is no reason against it."},
+        "reasons": {"type": "array", "items": {
+          "type": "object", "required": ["rule", "detail"],
+          "properties": {
+            "rule": {"type": "string", "enum": ["owns_partitions", "move_source", "move_target", "ingress_backlog", "no_live_majority", "unreachable"]},
+            "detail": {"type": "string", "description": "What is so, and what it would come to."}
+          }
+        }}
+      }
+    },
     "Rebalance": {
       "type": "object", "required": ["dry_run", "cleared", "moves", "wanted"],
       "properties": {
@@ -798,6 +842,30 @@ constexpr std::string_view kDocument = R"json({
             "owned": {"type": "integer", "minimum": 0, "description": "There, or on their way there."},
             "share": {"type": "integer", "minimum": 0, "description": "How many it is to have."}
           }
+        }}
+      }
+    },
+    "Quarantine": {
+      "type": "object", "required": ["copies", "left_out", "unanswered"],
+      "properties": {
+        "copies": {"type": "array", "items": {
+          "type": "object", "required": ["node", "kind", "topic", "disk", "path", "bytes"],
+          "properties": {
+            "node": {"type": "string"},
+            "kind": {"type": "string", "enum": ["partition", "staged", "topic"], "description": "partition: the copy of a partition that lives elsewhere, or made room for another copy; staged: what a move that ended had copied; topic: a whole topic directory of a life that the metadata does not know."},
+            "topic": {"type": "string", "description": "As far as the name of the copy says."},
+            "partition": {"type": "integer", "minimum": 0},
+            "disk": {"type": "string"},
+            "path": {"type": "string", "description": "On that node."},
+            "bytes": {"type": "integer", "minimum": 0},
+            "why": {"type": "string", "description": "Left out if it is not known."},
+            "since": {"type": "integer", "description": "Unix time in seconds; left out if it is not known."}
+          }
+        }},
+        "left_out": {"type": "integer", "minimum": 0, "description": "Copies beyond the 2000 that one node names."},
+        "unanswered": {"type": "array", "description": "Members whose copies are not known.", "items": {
+          "type": "object", "required": ["node", "error"],
+          "properties": {"node": {"type": "string"}, "error": {"type": "string"}}
         }}
       }
     },

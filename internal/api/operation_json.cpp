@@ -27,6 +27,16 @@ void write_partition(json::Writer& w, const TopicPartition& partition) {
   w.member("topic", partition.topic).member("partition", partition.partition);
 }
 
+void write_copy(json::Writer& w, const std::string& node, const SetAsideCopy& copy) {
+  w.begin_object().member("node", node).member("kind", to_string(copy.kind));
+  w.member("topic", copy.topic);
+  if (copy.partition) w.member("partition", *copy.partition);
+  w.member("disk", copy.disk).member("path", copy.path).member("bytes", copy.bytes);
+  if (!copy.why.empty()) w.member("why", copy.why);
+  if (copy.since.value() > 0) w.member("since", copy.since.value() / 1000);
+  w.end_object();
+}
+
 }  // namespace
 
 void write_drain(json::Writer& w, const DrainVerdict& verdict) {
@@ -63,6 +73,35 @@ Refusal hopeless_drain(const DrainVerdict& verdict) {
   }
   refusal.code = refusal.reasons.front().rule;
   return refusal;
+}
+
+std::string stop_body(const StopVerdict& verdict) {
+  json::Writer w;
+  w.begin_object().member("node", verdict.node).member("safe", verdict.safe());
+  w.key("reasons").begin_array();
+  for (const StopReason& r : verdict.reasons) {
+    w.begin_object().member("rule", to_string(r.rule)).member("detail", r.detail).end_object();
+  }
+  w.end_array().end_object();
+  return w.take() + "\n";
+}
+
+std::string quarantine_body(const QuarantineByNode& quarantined) {
+  json::Writer w;
+  w.begin_object().key("copies").begin_array();
+  std::uint64_t left_out = 0;
+  for (const auto& [node, answer] : quarantined) {
+    if (!answer) continue;
+    left_out += answer.value().left_out;
+    for (const SetAsideCopy& copy : answer.value().copies) write_copy(w, node, copy);
+  }
+  w.end_array().member("left_out", left_out).key("unanswered").begin_array();
+  for (const auto& [node, answer] : quarantined) {
+    if (answer) continue;
+    w.begin_object().member("node", node).member("error", answer.error().text()).end_object();
+  }
+  w.end_array().end_object();
+  return w.take() + "\n";
 }
 
 std::string rebalance_body(const RebalanceOutcome& outcome, bool dry_run) {

@@ -3,6 +3,7 @@
 // write_drain(). Pure.
 #include <string>
 
+#include "internal/api/broker.h"
 #include "internal/api/status.h"
 #include "internal/model/operations.h"
 
@@ -21,6 +22,8 @@ std::string verdict_body(const DrainVerdict& verdict);
 // Why a drain is not begun: everything that would never pass. REQUIRES: verdict.hopeless().
 Refusal hopeless_drain(const DrainVerdict& verdict);
 
+std::string stop_body(const StopVerdict& verdict);
+std::string quarantine_body(const QuarantineByNode& quarantined);
 std::string rebalance_body(const RebalanceOutcome& outcome, bool dry_run);
 std::string explanation_body(const Explanation& explanation);
 

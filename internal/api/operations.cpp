@@ -1,5 +1,5 @@
-// Members that are to leave, and plans: orders, verdicts, explanations (http-api 1.13, 7;
-// move-requirements DEC).
+// Members that are to leave or to stop, and plans: orders, verdicts, explanations (http-api 1.13,
+// 7; move-requirements DEC).
 #include "internal/api/gate.h"
 #include "internal/api/operation_json.h"
 #include "internal/api/query_fields.h"
@@ -62,6 +62,13 @@ Task<http::Response> cancel_decommission(Context& context, http::Request request
   }
   if (!cancelled) co_return fail_order(context, call, "cancel decommission", cancelled.error());
   co_return http::empty_response(204);
+}
+
+Task<http::Response> safe_to_stop(Context& context, http::Request request) {
+  std::string node(request.match.param("id"));
+  auto verdict = co_await context.broker.safe_to_stop(std::move(node));
+  if (!verdict) co_return fail_write(context, "look at member", verdict.error());
+  co_return http::json_response(200, stop_body(verdict.value()));
 }
 
 Task<http::Response> rebalance(Context& context, http::Request request) {

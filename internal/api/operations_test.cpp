@@ -233,6 +233,69 @@ TEST(Members, OBS_7_DEC_16_OneThatDrains_SaysWhatItWaitsFor) {
       << body;
 }
 
+// ---- stopping for a while -----------------------------------------------------------------------
+
+TEST(SafeToStop, TheVerdict_IsAnsweredWithEveryReason) {
+  Fixture f;
+  f.broker.stop_verdict = StopVerdict{
+      "n3", {{StopRule::owns_partitions, "has 4"}, {StopRule::no_live_majority, "1 of 3"}}};
+  const auto response = f.get("/v1/cluster/members/n3/safe-to-stop");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body,
+            R"({"node":"n3","safe":false,"reasons":[{"rule":"owns_partitions","detail":"has 4"},)"
+            R"({"rule":"no_live_majority","detail":"1 of 3"}]})"
+            "\n");
+  EXPECT_EQ(f.broker.calls, std::vector<std::string>{"safe_to_stop n3"});
+  f.broker.stop_verdict = StopVerdict{"n3", {}};
+  EXPECT_EQ(f.get("/v1/cluster/members/n3/safe-to-stop").body,
+            "{\"node\":\"n3\",\"safe\":true,\"reasons\":[]}\n");
+  f.broker.stop_verdict = Error(Errc::not_found, "member not found: n9");
+  EXPECT_EQ(f.get("/v1/cluster/members/n9/safe-to-stop").status, 404);
+  f.broker.stop_verdict = Error(Errc::unavailable, "no leader");
+  EXPECT_EQ(f.get("/v1/cluster/members/n9/safe-to-stop").status, 503);
+}
+
+// ---- quarantine -------------------------------------------------------------------------------
+
+wire::SetAsideCopies two_copies() {
+  return {{{SetAsideKind::partition, "orders", PartitionId(3), "d1",
+            "/d/topics/orders/p00003.quarantine", 4096, "the owner has less",
+            UnixMillis(1'783'615'000'500)},
+           {SetAsideKind::topic, "gone", std::nullopt, "d2", "/e/.quarantine/gone@1", 0, "",
+            UnixMillis(0)}},
+          1};
+}
+
+TEST(ListQuarantine, EveryMemberIsAsked_AndOneThatDoesNotAnswerIsNamed) {
+  Fixture f;
+  f.broker.apply(metastore::RegisterMember{"n2", "h:1", "h:2", "b", {"d1"}, UnixMillis(1)});
+  f.broker.quarantined.emplace("n1", two_copies());
+  f.broker.quarantined.emplace("n2", Error(Errc::unreachable, "node n2 did not answer in 1.5s"));
+  const auto response = f.get("/v1/cluster/quarantine");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body,
+            R"({"copies":[{"node":"n1","kind":"partition","topic":"orders","partition":3,)"
+            R"("disk":"d1","path":"/d/topics/orders/p00003.quarantine","bytes":4096,)"
+            R"("why":"the owner has less","since":1783615000},{"node":"n1","kind":"topic",)"
+            R"("topic":"gone","disk":"d2","path":"/e/.quarantine/gone@1","bytes":0}],)"
+            R"("left_out":1,"unanswered":[{"node":"n2",)"
+            R"("error":"node n2 did not answer in 1.5s"}]})"
+            "\n");
+  EXPECT_EQ(f.broker.asked_for_quarantine, (std::vector<std::string>{"n1", "n2"}));
+  expect_fits("Quarantine", response.body);
+}
+
+TEST(ListQuarantine, OfOneNode_AsksOnlyIt) {
+  Fixture f;
+  f.broker.quarantined.emplace("n1", wire::SetAsideCopies{});
+  EXPECT_EQ(f.get("/v1/cluster/quarantine?node=n1").body,
+            R"({"copies":[],"left_out":0,"unanswered":[]})"
+            "\n");
+  EXPECT_EQ(f.broker.asked_for_quarantine, std::vector<std::string>{"n1"});
+  EXPECT_EQ(f.get("/v1/cluster/quarantine?node=n9").status, 404);
+  EXPECT_EQ(f.get("/v1/cluster/quarantine?node=n1&node=n2").status, 400);
+}
+
 // ---- plans ------------------------------------------------------------------------------------
 
 TEST(Rebalance, IsAnsweredAsItWasMade) {
@@ -312,6 +375,14 @@ TEST(OperationAnswers, EveryRule_IsInTheDocument) {
     DrainVerdict verdict = waiting_n3();
     verdict.reasons = {{rule, "so it is"}};
     expect_fits("DrainVerdict", verdict_body(verdict));
+  }
+  for (const StopRule rule : kStopRules) {
+    expect_fits("StopVerdict", stop_body({"n3", {{rule, "so it is"}}}));
+  }
+  for (const SetAsideKind kind : kSetAsideKinds) {
+    wire::SetAsideCopies copies = two_copies();
+    copies.copies[0].kind = kind;
+    expect_fits("Quarantine", quarantine_body({{"n1", copies}}));
   }
 }
 

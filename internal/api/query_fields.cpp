@@ -191,6 +191,10 @@ Result<std::optional<std::string>> parse_abort_query(http::Query query) {
   return of_order(query, "target");
 }
 
+Result<std::optional<std::string>> parse_quarantine_query(http::Query query) {
+  return of_order(query, "node");
+}
+
 Result<PartitionId> partition_in(const Topic& topic, std::uint64_t partition) {
   if (partition >= topic.partitions) return invalid_partition();
   return PartitionId(static_cast<std::uint32_t>(partition));

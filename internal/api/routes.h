@@ -60,9 +60,12 @@ Task<http::Response> list_moves(Context& context, http::Request request);
 Task<http::Response> get_move(Context& context, http::Request request);
 Task<http::Response> start_move(Context& context, http::Request request);
 Task<http::Response> abort_move(Context& context, http::Request request);
+// quarantine.cpp
+Task<http::Response> list_quarantine(Context& context, http::Request request);
 // operations.cpp
 Task<http::Response> decommission(Context& context, http::Request request);
 Task<http::Response> cancel_decommission(Context& context, http::Request request);
+Task<http::Response> safe_to_stop(Context& context, http::Request request);
 Task<http::Response> rebalance(Context& context, http::Request request);
 Task<http::Response> explain(Context& context, http::Request request);
 // users.cpp

@@ -41,11 +41,14 @@ class FakeBroker final : public Broker {
   Env* env = nullptr;
   ReportsByNode reports;
   std::vector<std::string> asked_for_reports;
+  QuarantineByNode quarantined;
+  std::vector<std::string> asked_for_quarantine;
   // What comes of orders about members and plans.
   std::vector<DrainVerdict> waiting;
   Result<DrainVerdict> verdict = Error(Errc::not_found, "member not found: n9");
   Result<DrainOutcome> departure = Error(Errc::not_found, "member not found: n9");
   Result<> cancellation = Error(Errc::not_found, "member not found: n9");
+  Result<StopVerdict> stop_verdict = Error(Errc::not_found, "member not found: n9");
   Result<RebalanceOutcome> pass = RebalanceOutcome{};
   Result<Explanation> explanation = Error(Errc::not_found, "topic not found");
   std::function<void()> on_catch_up;  // what this node had not heard of
@@ -188,6 +191,10 @@ class FakeBroker final : public Broker {
     asked_for_reports = std::move(nodes);
     co_return reports;
   }
+  Task<QuarantineByNode> quarantine(std::vector<std::string> nodes, Nanos) override {
+    asked_for_quarantine = std::move(nodes);
+    co_return quarantined;
+  }
   Task<std::vector<DrainVerdict>> drains() override { co_return waiting; }
   Task<Result<DrainVerdict>> drain_verdict(std::string node, bool wal_lost) override {
     calls.push_back(cat("verdict ", node, wal_lost ? " wal_lost" : ""));
@@ -200,6 +207,10 @@ class FakeBroker final : public Broker {
   Task<Result<>> cancel_decommission(std::string node) override {
     calls.push_back(cat("cancel ", node));
     co_return cancellation;
+  }
+  Task<Result<StopVerdict>> safe_to_stop(std::string node) override {
+    calls.push_back(cat("safe_to_stop ", node));
+    co_return stop_verdict;
   }
   Task<Result<RebalanceOutcome>> rebalance(bool dry_run) override {
     calls.push_back(dry_run ? "rebalance dry" : "rebalance");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "internal/cluster/reasons.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
 
@@ -12,10 +13,6 @@ using metastore::Member;
 using metastore::MemberStatus;
 using metastore::State;
 using raft::MemberRole;
-
-std::string counted(std::uint64_t n, std::string_view one, std::string_view many) {
-  return cat(n, " ", n == 1 ? one : many);
-}
 
 bool receives(const Member& m) {
   return m.status == MemberStatus::alive && !m.draining && !m.leaving;

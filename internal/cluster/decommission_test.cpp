@@ -3,73 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "internal/metastore/apply.h"
-#include "pkg/base/text.h"
+#include "internal/cluster/town_for_test.h"
 
 namespace narad::cluster {
 namespace {
 
-using raft::MemberRole;
-using raft::ReplicaId;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// n1 … of which the first `voters` vote; n1 leads.
-struct Town {
-  metastore::State state;
-  DrainPicture picture;
-
-  explicit Town(int voters, int learners = 0) {
-    std::vector<raft::Member> members;
-    for (int i = 1; i <= voters + learners; ++i) {
-      const std::string id = cat("n", i);
-      members.push_back({ReplicaId(static_cast<std::uint64_t>(i)), id,
-                         i <= voters ? MemberRole::voter : MemberRole::learner});
-      join(id);
-    }
-    picture.configuration = raft::Configuration::make(std::move(members)).value();
-    picture.leader = "n1";
-  }
-  metastore::CommandResult run(const metastore::Command& c) {
-    auto result = metastore::apply(state, state.applied.next(), c);
-    metastore::check_invariants(state);
-    return result;
-  }
-  void join(const std::string& id) {
-    run(metastore::RegisterMember{id, "h", "c", "b", {"d"}, UnixMillis(1)});
-  }
-  void die(const std::string& id) { run(metastore::MarkDead{id, member(id).stamp}); }
-  void drain(const std::string& id) { ASSERT_TRUE(run(metastore::SetDraining{id, true}).done()); }
-  const metastore::Member& member(const std::string& id) const { return *state.members.find(id); }
-  // One partition of its own for each name, on that node.
-  void topic(const std::string& name, const std::string& owner, bool used = true) {
-    metastore::CreateTopic c;
-    c.name = name;
-    c.incarnation = Incarnation(state.applied.value() + 1);
-    c.partitions = 1;
-    c.max_in_flight_per_partition = c.max_acked_ahead_per_partition = 1;
-    ASSERT_TRUE(run(c).done());
-    const auto& now = row(name);
-    if (now.owner_node != owner) {
-      ASSERT_TRUE(run(metastore::SetTarget{name, c.incarnation, PartitionId(0), now.owner_node,
-                                           RaftIndex(0), owner, "d", "test"})
-                      .done());
-    }
-    if (used) {
-      ASSERT_TRUE(run(metastore::MarkUsed{name, c.incarnation, PartitionId(0), owner, "d"}).done());
-    }
-  }
-  const Assignment& row(const std::string& name) const {
-    return *state.assignment(name, PartitionId(0));
-  }
-  void move(const std::string& name, const std::string& to) {
-    const Assignment& a = row(name);
-    ASSERT_TRUE(run(metastore::SetTarget{name, a.incarnation, PartitionId(0), a.owner_node,
-                                         a.move_id, to, "d", "test"})
-                    .done());
-  }
+// With what a drain is judged by.
+struct Draining : Town {
+  using Town::Town;
   void empty_wal(const std::string& id) {
     picture.status = wire::DrainStatus{member(id).drain_id, true, 0, true, 0};
   }
@@ -90,7 +36,7 @@ constexpr auto before = DrainAsked::before;
 constexpr auto during = DrainAsked::during;
 
 TEST(Decommission, EmptyNodeOfFour_MayGo) {
-  Town t(4);
+  Draining t(4);
   EXPECT_THAT(t.rules("n4", before), IsEmpty());
   t.drain("n4");
   t.empty_wal("n4");
@@ -102,7 +48,7 @@ TEST(Decommission, EmptyNodeOfFour_MayGo) {
 }
 
 TEST(Decommission, DEC_16_EverythingThatKeepsIt_IsSaidAtOnce) {
-  Town t(3);
+  Draining t(3);
   t.topic("orders", "n1");
   t.topic("bills", "n2");
   t.move("bills", "n1");
@@ -118,7 +64,7 @@ TEST(Decommission, DEC_16_EverythingThatKeepsIt_IsSaidAtOnce) {
 }
 
 TEST(Decommission, DEC_17_NoReceiver_IsHopelessOnlyIfItOwnsSomething) {
-  Town t(4);
+  Draining t(4);
   for (const char* id : {"n1", "n2", "n3"}) t.drain(id);
   t.die("n3");
   EXPECT_EQ(t.judge("n4", before).has(DrainRule::no_receiver), false);
@@ -128,7 +74,7 @@ TEST(Decommission, DEC_17_NoReceiver_IsHopelessOnlyIfItOwnsSomething) {
 }
 
 TEST(Decommission, DEC_17_DeadOwner_IsHopelessForWhatHoldsMessages) {
-  Town t(4);
+  Draining t(4);
   t.topic("empty", "n4", false);
   t.die("n4");
   EXPECT_THAT(t.rules("n4", before), ElementsAre("owns_partitions", "unreachable"))
@@ -141,7 +87,7 @@ TEST(Decommission, DEC_17_DeadOwner_IsHopelessForWhatHoldsMessages) {
 }
 
 TEST(Decommission, DEC_17_DisksThatItDoesNotHave_AreHopelessForWhatHoldsMessages) {
-  Town t(4);
+  Draining t(4);
   t.topic("empty", "n4", false);
   t.topic("orders", "n4");
   t.run(metastore::RegisterMember{"n4", "h", "c", "b", {"another"}, UnixMillis(1)});
@@ -150,7 +96,7 @@ TEST(Decommission, DEC_17_DisksThatItDoesNotHave_AreHopelessForWhatHoldsMessages
 }
 
 TEST(Decommission, DEC_5_FewerThanThreeVoters_AreNeverLeft) {
-  Town t(3);
+  Draining t(3);
   EXPECT_THAT(t.rules("n3", before), ElementsAre("min_voters!"));
   t.drain("n3");
   t.empty_wal("n3");
@@ -159,7 +105,7 @@ TEST(Decommission, DEC_5_FewerThanThreeVoters_AreNeverLeft) {
 }
 
 TEST(Decommission, DEC_5_NonVoterThatCanTakeTheVote_MakesItPossible) {
-  Town t(3, 1);
+  Draining t(3, 1);
   EXPECT_THAT(t.rules("n3", before), IsEmpty());
   t.drain("n3");
   EXPECT_THAT(t.rules("n3", during), ElementsAre("unreachable")) << "nothing was heard yet";
@@ -171,7 +117,7 @@ TEST(Decommission, DEC_5_NonVoterThatCanTakeTheVote_MakesItPossible) {
 }
 
 TEST(Decommission, DEC_5_TwoDrainsOfFourVoters_TheSecondIsRefusedUpFront) {
-  Town t(4);
+  Draining t(4);
   t.drain("n3");
   EXPECT_THAT(t.rules("n4", before), ElementsAre("min_voters!"));
   // Both begun at the same moment: whoever is let go first, the other stays.
@@ -185,7 +131,7 @@ TEST(Decommission, DEC_5_TwoDrainsOfFourVoters_TheSecondIsRefusedUpFront) {
 
 TEST(Decommission, DEC_6_LiveMajorityOfTheRest_IsNeeded) {
   // 2k + 1 voters with k dead: a living one stays.
-  Town t(5);
+  Draining t(5);
   t.die("n4");
   t.die("n5");
   EXPECT_THAT(t.rules("n3", before), ElementsAre("no_live_majority!"));
@@ -196,14 +142,14 @@ TEST(Decommission, DEC_6_LiveMajorityOfTheRest_IsNeeded) {
 }
 
 TEST(Decommission, DEC_7_DeadOnesGoFirst) {
-  Town t(5);
+  Draining t(5);
   for (const char* id : {"n2", "n3", "n5"}) t.drain(id);
   t.die("n5");
   EXPECT_THAT(draining_members(t.state), ElementsAre("n5", "n2", "n3"));
 }
 
 TEST(Decommission, DEC_9_NonVoter_IsUnderNoVoterGuard) {
-  Town t(3, 1);
+  Draining t(3, 1);
   t.die("n2");
   t.die("n3");
   t.drain("n4");
@@ -213,7 +159,7 @@ TEST(Decommission, DEC_9_NonVoter_IsUnderNoVoterGuard) {
 }
 
 TEST(Decommission, DEC_10_DEC_12_Destination_StaysAndSaysWhetherItIsTheLastHolder) {
-  Town t(4);
+  Draining t(4);
   t.topic("orders", "n2");
   t.move("orders", "n4");
   t.drain("n4");
@@ -227,7 +173,7 @@ TEST(Decommission, DEC_10_DEC_12_Destination_StaysAndSaysWhetherItIsTheLastHolde
 }
 
 TEST(Decommission, DEC_13_DEC_15_MessagesItTook_KeepIt) {
-  Town t(4);
+  Draining t(4);
   t.drain("n4");
   const RaftIndex drain = t.member("n4").drain_id;
   EXPECT_THAT(t.rules("n4", during), ElementsAre("unreachable"));
@@ -246,7 +192,7 @@ TEST(Decommission, DEC_13_DEC_15_MessagesItTook_KeepIt) {
 }
 
 TEST(Decommission, WalOfADeadNode_IsGivenUpInSoManyWords) {
-  Town t(4);
+  Draining t(4);
   t.die("n4");
   EXPECT_THAT(t.rules("n4", before), ElementsAre("unreachable"));
   EXPECT_THAT(t.rules("n4", before, true), IsEmpty());
@@ -260,7 +206,7 @@ TEST(Decommission, WalOfADeadNode_IsGivenUpInSoManyWords) {
 }
 
 TEST(Decommission, DEC_8_Leader_IsKeptByThatAlone) {
-  Town t(4);
+  Draining t(4);
   t.drain("n1");
   t.empty_wal("n1");
   EXPECT_THAT(t.rules("n1", during), ElementsAre("is_leader"));
@@ -270,7 +216,7 @@ TEST(Decommission, DEC_8_Leader_IsKeptByThatAlone) {
 }
 
 TEST(Decommission, OwnPartitions_AreCountedWithWhatIsOnItsWay) {
-  Town t(4);
+  Draining t(4);
   t.topic("a", "n4");
   t.topic("b", "n4");
   t.topic("c", "n4", false);

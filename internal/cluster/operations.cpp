@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "internal/cluster/safe_stop.h"
 #include "internal/metastore/apply.h"
 #include "internal/peer/server.h"
 #include "pkg/async/timeout.h"
@@ -114,6 +115,7 @@ Operations::Operations(Env& env, Parts parts, OperationsOptions options)
       balancer_(parts.balancer),
       caller_(parts.caller),
       node_(std::move(parts.node)),
+      own_status_(std::move(parts.own_status)),
       options_(std::move(options)) {}
 
 void Operations::add_routes(peer::Server& server) {
@@ -139,6 +141,7 @@ wire::LeaderFacts Operations::own_facts() const {
     f.silent_ms = millis(leadership_.liveness.silence(m->id, now));
     const auto drain = leadership_.drains.find(m->id);
     if (drain != leadership_.drains.end()) f.drain = drain->second;
+    if (own_status_ && m->id == node_) f = {m->id, 0, own_status_()};
     facts.members.push_back(std::move(f));
   });
   return facts;
@@ -310,6 +313,15 @@ Task<void> Operations::clear_moves_of(std::string node, RaftIndex drain_id) {
     auto result = co_await propose(std::move(entry));
     if (!result) co_return;
   }
+}
+
+Task<Result<StopVerdict>> Operations::safe_to_stop(std::string node) {
+  NARAD_CO_TRY(const metastore::ViewPtr before, co_await fresh_view());
+  if (!before->members.contains(node)) co_return no_member(node);
+  NARAD_CO_TRY(const wire::LeaderFacts known, co_await facts());
+  const metastore::ViewPtr view = consensus_.view();
+  if (!view->members.contains(node)) co_return no_member(node);
+  co_return judge_stop(*view, node, consensus_.raft().configuration, known);
 }
 
 // ---- plans -----------------------------------------------------------------------------------

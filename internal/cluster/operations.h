@@ -6,6 +6,7 @@
 // Writes are entries whose preconditions apply() checks, made through any node; what was judged is
 // read behind a barrier. Only the leader knows how long it has not
 // heard of whom, and what members said of their drains: its node is asked for that.
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Operations {
     std::string node;
     Balancer* balancer = nullptr;
     peer::Caller* caller = nullptr;
+    // What this node says of itself where nobody sends heartbeats; empty: there are heartbeats.
+    std::function<wire::DrainStatus()> own_status = {};
   };
   Operations(Env& env, Parts parts, OperationsOptions options = {});
 
@@ -60,6 +63,9 @@ class Operations {
   // Ends the drain, and the moves that it began. Errors also: conflict (it is leaving, or left),
   // unknown_outcome.
   Task<Result<>> cancel(std::string node);
+
+  // Whether it may be stopped for a while. Errors: not_found, unavailable.
+  Task<Result<StopVerdict>> safe_to_stop(std::string node);
 
   // ---- plans
   // What a pass would do; or does, on the leader. Errors: unavailable, unknown_outcome.
@@ -83,6 +89,7 @@ class Operations {
   Balancer* const balancer_;
   peer::Caller* const caller_;
   const std::string node_;
+  const std::function<wire::DrainStatus()> own_status_;
   const OperationsOptions options_;
 };
 

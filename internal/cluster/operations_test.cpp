@@ -287,6 +287,45 @@ TEST_F(Operate, Cancelled_ADrainLeavesAnOperatorsMoveAlone) {
   EXPECT_EQ(moves_under_way(state()).front().partition, first.partition);
 }
 
+// ---- stopping for a while -----------------------------------------------------------------------
+
+TEST_F(Operate, SafeToStop_IsTheSameWhicheverNodeIsAsked) {
+  begin(4);
+  create("orders", 3);
+  std::string spare, owner;  // of four nodes one has none of three partitions
+  for (const char* id : {"n1", "n2", "n3", "n4"}) (owned(id) == 0 ? spare : owner) = id;
+  ASSERT_NE(spare, "");
+  for (int i = 1; i <= 4; ++i) w().node(cat("n", i)).drain.wal_open = true;
+  w().sim.run_for(7s);  // a heartbeat of each says so
+  for (const char* at : {"n1", "n2", "n4"}) {
+    const auto empty = ask(at, on(at).safe_to_stop(spare));
+    ASSERT_TRUE(empty) << empty.error().text();
+    EXPECT_TRUE(empty.value().safe()) << at << ": " << empty.value().reasons[0].detail;
+    const auto not_now = ask(at, on(at).safe_to_stop(owner));
+    ASSERT_TRUE(not_now) << not_now.error().text();
+    ASSERT_EQ(not_now.value().reasons.size(), 1u) << at;
+    EXPECT_EQ(not_now.value().reasons[0].rule, StopRule::owns_partitions);
+  }
+  EXPECT_EQ(ask("n2", on("n2").safe_to_stop("n9")).error().code(), Errc::not_found);
+  w().sky.leader.clear();
+  w().sky.tell_all();
+  EXPECT_EQ(ask("n2", on("n2").safe_to_stop(spare)).error().code(), Errc::unavailable);
+}
+
+TEST_F(Operate, SafeToStop_OneThatWasStoppedAMomentAgo_CountsAsAwayBeforeItIsMarkedDead) {
+  begin(3);
+  for (int i = 1; i <= 3; ++i) w().node(cat("n", i)).drain.wal_open = true;
+  w().sim.run_for(7s);
+  EXPECT_TRUE(ask("n1", on("n1").safe_to_stop("n2")).value().safe());
+  w().kill("n3");
+  w().sim.run_for(12s);
+  ASSERT_EQ(w().member("n3")->status, metastore::MemberStatus::alive);
+  const auto second = ask("n1", on("n1").safe_to_stop("n2"));
+  ASSERT_TRUE(second) << second.error().text();
+  ASSERT_EQ(second.value().reasons.size(), 1u);
+  EXPECT_EQ(second.value().reasons[0].rule, StopRule::no_live_majority);
+}
+
 // ---- plans ------------------------------------------------------------------------------------
 
 TEST_F(Operate, RebalanceDryRun_SaysWhatAPassThenDoes) {

@@ -47,4 +47,8 @@ std::string removed_text(const std::string& node, RaftIndex removed_at, UnixMill
              " away and start with an empty one under a new node id");
 }
 
+std::string counted(std::uint64_t n, std::string_view one, std::string_view many) {
+  return cat(n, " ", n == 1 ? one : many);
+}
+
 }  // namespace narad::cluster

@@ -1,7 +1,8 @@
 #pragma once
 // Why a node is not ready, or not a member: one sentence each, for /readyz, the log and `narad
-// cluster members`. Pure.
+// cluster members`; and words that reasons share. Pure.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/ids.h"
@@ -36,5 +37,8 @@ std::vector<std::string> why_not_ready(const Standing& s);
 // What a removed node says when it starts again.
 std::string removed_text(const std::string& node, RaftIndex removed_at, UnixMillis removed_ms,
                          const std::string& data_dir);
+
+// "1 move", "3 moves".
+std::string counted(std::uint64_t n, std::string_view one, std::string_view many);
 
 }  // namespace narad::cluster

@@ -61,6 +61,57 @@ struct DrainOutcome {
   DrainVerdict verdict;
 };
 
+// ---- stopping for a while
+
+// Why a member should not be stopped now.
+enum class StopRule : std::uint8_t {
+  owns_partitions,   // nobody else has what they hold
+  move_source,       // moves away from it would wait
+  move_target,       // moves to it would be called off
+  ingress_backlog,   // messages that it took are not handed over yet
+  no_live_majority,  // no more than half of the voters would answer
+  unreachable,       // what its ingress WAL holds is not known
+};
+inline constexpr std::array kStopRules{StopRule::owns_partitions,  StopRule::move_source,
+                                       StopRule::move_target,      StopRule::ingress_backlog,
+                                       StopRule::no_live_majority, StopRule::unreachable};
+std::string_view to_string(StopRule rule);
+
+struct StopReason {
+  StopRule rule = StopRule::owns_partitions;
+  std::string detail;  // for people
+  friend bool operator==(const StopReason&, const StopReason&) = default;
+};
+
+struct StopVerdict {
+  std::string node;
+  std::vector<StopReason> reasons;
+  bool safe() const { return reasons.empty(); }
+};
+
+// ---- quarantine
+
+// What a node keeps aside instead of deleting it.
+enum class SetAsideKind : std::uint8_t {
+  partition,  // the copy of a partition that another node owns, or that made room for another copy
+  staged,     // what a move that ended had copied so far
+  topic,      // a whole topic directory, of a life that the metadata does not know
+};
+inline constexpr std::array kSetAsideKinds{SetAsideKind::partition, SetAsideKind::staged,
+                                           SetAsideKind::topic};
+std::string_view to_string(SetAsideKind kind);
+
+struct SetAsideCopy {
+  SetAsideKind kind = SetAsideKind::partition;
+  std::string topic;                     // as far as its name says
+  std::optional<PartitionId> partition;  // nothing: of a topic
+  std::string disk, path;
+  std::uint64_t bytes = 0;  // of all files in it
+  std::string why;          // empty: not known
+  UnixMillis since{0};      // 0: not known
+  friend bool operator==(const SetAsideCopy&, const SetAsideCopy&) = default;
+};
+
 // ---- plans
 
 // One step of a plan: a move, or a partition that was never used and changes hands at once.

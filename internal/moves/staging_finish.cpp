@@ -4,6 +4,7 @@
 
 #include "internal/delivery/consumer_state.h"
 #include "internal/moves/cursor_file.h"
+#include "internal/moves/quarantine_note.h"
 #include "internal/moves/staging.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/checksum.h"
@@ -141,6 +142,7 @@ Result<std::string> set_aside_staging(FileSystem& fs, const std::string& directo
   NARAD_TRY(std::string to, free_name(fs, directory + ".quarantine"));
   NARAD_TRY(fs.rename(directory, to));
   NARAD_TRY(fs.sync_dir(parent_path(directory)));
+  note_quarantine(fs, to, "a move ended without it, and what it holds may be nowhere else");
   return to;
 }
 

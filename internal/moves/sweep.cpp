@@ -73,7 +73,7 @@ Task<void> Sweep::look_at(StaleCopy copy) {
     auto gone = co_await place_.reclaim(copy, std::move(seen));
     if (!gone) acted = gone.error();
   } else if (judged.verdict == SweepVerdict::quarantine) {
-    acted = co_await place_.set_aside(copy);
+    acted = co_await place_.set_aside(copy, judged.why);
   }
   if (judged.verdict == SweepVerdict::defer || !acted) {
     ++stats_.deferred;

@@ -38,7 +38,7 @@ class SweepPlace {
   // shown the same owner.
   virtual Task<Result<void>> reclaim(StaleCopy copy, LocalCopy seen) = 0;
   // Answers where it is now.
-  virtual Task<Result<std::string>> set_aside(StaleCopy copy) = 0;
+  virtual Task<Result<std::string>> set_aside(StaleCopy copy, std::string why) = 0;
   virtual bool clock_trusted() const = 0;
 };
 

@@ -161,7 +161,7 @@ class FakePlace final : public SweepPlace {
     if (refuse) co_return *refuse;
     co_return ok();
   }
-  Task<Result<std::string>> set_aside(StaleCopy) override {
+  Task<Result<std::string>> set_aside(StaleCopy, std::string) override {
     events.emplace_back("set aside");
     if (refuse) co_return *refuse;
     co_return std::string("/d/orders/3.quarantine");

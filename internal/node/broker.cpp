@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "internal/node/remote_source.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 
@@ -46,6 +47,10 @@ Broker::Broker(Env& env, std::string node_id, Parts parts,
       cluster_info_(std::move(parts.cluster_info)),
       readiness_(std::move(readiness)),
       reports_(env, parts.peers, node_id_, std::move(parts.own_moves)),
+      peers_(parts.peers),
+      own_quarantine_(std::move(parts.own_quarantine)),
+      quarantine_(env, [this](std::string node,
+                              Nanos deadline) { return quarantine_of(std::move(node), deadline); }),
       rounds_(
           env, [this](Nanos deadline) { return metastore_.barrier(deadline); }, kCatchUpRound) {}
 
@@ -459,6 +464,18 @@ Task<api::ReportsByNode> Broker::move_reports(std::vector<std::string> nodes, Na
 
 // ---- members and plans -----------------------------------------------------------------------
 
+Task<api::QuarantineByNode> Broker::quarantine(std::vector<std::string> nodes, Nanos deadline) {
+  return quarantine_.ask(std::move(nodes), deadline);
+}
+
+Task<Result<wire::SetAsideCopies>> Broker::quarantine_of(std::string node, Nanos deadline) {
+  if (node == node_id_ && own_quarantine_) co_return co_await own_quarantine_();
+  if (node == node_id_ || peers_ == nullptr) {
+    co_return Error(Errc::unavailable, cat("what ", node, " keeps aside is not known here"));
+  }
+  co_return co_await ask_for_quarantine(*peers_, std::move(node), deadline);
+}
+
 Task<std::vector<DrainVerdict>> Broker::drains() { return operations_.drains(); }
 
 Task<Result<DrainVerdict>> Broker::drain_verdict(std::string node, bool wal_lost) {
@@ -473,6 +490,10 @@ Task<Result<>> Broker::cancel_decommission(std::string node) {
   return operations_.cancel(std::move(node));
 }
 
+Task<Result<StopVerdict>> Broker::safe_to_stop(std::string node) {
+  return operations_.safe_to_stop(std::move(node));
+}
+
 Task<Result<RebalanceOutcome>> Broker::rebalance(bool dry_run) {
   return operations_.rebalance(dry_run);
 }
@@ -483,6 +504,7 @@ Task<Result<Explanation>> Broker::explain(TopicPartition partition) {
 
 Task<void> Broker::stop() {
   co_await reports_.stop();
+  co_await quarantine_.stop();
   co_await rounds_.stop();
 }
 

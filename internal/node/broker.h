@@ -38,6 +38,8 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
     std::function<api::ClusterInfo()> cluster_info = {};  // empty: this node is all there is
     peer::Caller* peers = nullptr;
     std::function<wire::MoveReports()> own_moves = {};  // that this node works on; empty: none
+    // What it keeps aside; empty: not known.
+    std::function<Task<Result<wire::SetAsideCopies>>()> own_quarantine = {};
   };
   Broker(Env& env, std::string node_id, Parts parts, std::function<api::Readiness()> readiness);
 
@@ -64,10 +66,12 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
                                                   std::string why) override;
   Task<api::ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) override;
+  Task<api::QuarantineByNode> quarantine(std::vector<std::string> nodes, Nanos deadline) override;
   Task<std::vector<DrainVerdict>> drains() override;
   Task<Result<DrainVerdict>> drain_verdict(std::string node, bool wal_lost) override;
   Task<Result<DrainOutcome>> decommission(std::string node, bool wal_lost) override;
   Task<Result<>> cancel_decommission(std::string node) override;
+  Task<Result<StopVerdict>> safe_to_stop(std::string node) override;
   Task<Result<RebalanceOutcome>> rebalance(bool dry_run) override;
   Task<Result<Explanation>> explain(TopicPartition partition) override;
   api::Readiness readiness() const override;
@@ -105,6 +109,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
     bool elsewhere = false;
   };
   // Waits a little for the next attempt; false once it has taken too long.
+  Task<Result<wire::SetAsideCopies>> quarantine_of(std::string node, Nanos deadline);
   Task<bool> ask_again(Deadline patience);
   Deadline patience() const;
 
@@ -138,6 +143,9 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   std::function<api::ClusterInfo()> cluster_info_;
   std::function<api::Readiness()> readiness_;
   MoveReportDesk reports_;
+  peer::Caller* const peers_;
+  const std::function<Task<Result<wire::SetAsideCopies>>()> own_quarantine_;
+  AskAll<wire::SetAsideCopies> quarantine_;
   cluster::Rounds rounds_;  // of catch_up()
   bool waits_ended_ = false;
   std::uint32_t rotation_ = 0;  // of the owners that an unpinned consume asks

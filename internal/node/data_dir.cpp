@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "internal/moves/quarantine_note.h"
 #include "pkg/base/text.h"
 
 namespace narad::node {
@@ -377,7 +378,9 @@ Result<std::string> move_topic(FileSystem& fs, const Disk& disk, const std::stri
 Result<std::string> set_aside_topic(FileSystem& fs, const Disk& disk, const std::string& topic) {
   auto incarnation = read_topic_incarnation(fs, topic_path(disk, topic));
   const std::string suffix = incarnation ? to_hex16(incarnation.value().value()) : "unknown";
-  return move_topic(fs, disk, topic, ".quarantine", suffix);
+  NARAD_TRY(std::string to, move_topic(fs, disk, topic, ".quarantine", suffix));
+  moves::note_quarantine(fs, to, "the metadata does not know this life of the topic");
+  return to;
 }
 
 Result<void> delete_topic_data(FileSystem& fs, const Disk& disk, const std::string& topic,
@@ -408,12 +411,13 @@ Result<std::vector<PartitionId>> list_partition_directories(FileSystem& fs, cons
   return partitions;
 }
 
-Result<std::string> set_aside_partition(FileSystem& fs, const Disk& disk,
-                                        const TopicPartition& tp) {
+Result<std::string> set_aside_partition(FileSystem& fs, const Disk& disk, const TopicPartition& tp,
+                                        std::string_view why) {
   const std::string from = partition_path(disk, tp);
   NARAD_TRY(std::string to, free_name(fs, cat(from, ".quarantine")));
   NARAD_TRY(fs.rename(from, to));
   NARAD_TRY(fs.sync_dir(parent_path(from)));
+  moves::note_quarantine(fs, to, why);
   return to;
 }
 

@@ -108,8 +108,10 @@ Result<std::vector<PartitionId>> list_partition_directories(FileSystem& fs, cons
                                                             const std::string& topic);
 
 // Renames a partition's directory to <name>.quarantine[.N] beside it; answers the new path. Keeps
-// every byte (QUA-1, G18).
-Result<std::string> set_aside_partition(FileSystem& fs, const Disk& disk, const TopicPartition& tp);
+// every byte (QUA-1, G18), and says `why` in it (moves/quarantine_note.h), as set_aside_topic()
+// does.
+Result<std::string> set_aside_partition(FileSystem& fs, const Disk& disk, const TopicPartition& tp,
+                                        std::string_view why);
 
 // Removes one partition's directory, by way of .deleted/ as delete_topic_data(). REQUIRES (proof):
 // the caller knows that every record in it that is still wanted lies at the partition's owner.

@@ -63,9 +63,8 @@ Result<Drain::Admitted> Drain::admit() {
 
 wire::DrainStatus Drain::status() const {
   wire::DrainStatus s;
-  if (!refusing_) return s;
-  s.drain_id = drain_id_;
-  s.refuses_produce = durable_;
+  if (refusing_) s.drain_id = drain_id_;
+  s.refuses_produce = refusing_ && durable_;
   s.unanswered = unanswered_;
   const std::optional<std::uint64_t> left = backlog_();
   s.wal_open = left.has_value();

@@ -55,6 +55,7 @@ class Drain {
 
   // Errors: unavailable, saying where to produce instead.
   Result<Admitted> admit();
+  // What is left of messages also while it does not drain.
   wire::DrainStatus status() const;
 
  private:

@@ -30,7 +30,10 @@ Result<std::string> make_room(FileSystem& fs, const Disk& disk, const TopicParti
   const std::string path = partition_path(disk, tp);
   NARAD_TRY(auto found, moves::inspect_staging(fs, path));
   if (!found.present) return std::string();
-  if (found.holds_records) return set_aside_partition(fs, disk, tp);
+  if (found.holds_records) {
+    return set_aside_partition(fs, disk, tp,
+                               "it lay at the path of a copy that a move has brought");
+  }
   // Proof: its headers were walked, and no frame of it holds a record.
   NARAD_TRY(delete_partition_data(fs, disk, tp));
   return std::string();

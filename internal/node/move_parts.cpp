@@ -6,6 +6,7 @@
 #include "internal/node/install_place.h"
 #include "internal/node/move_timing.h"
 #include "internal/node/own_source.h"
+#include "internal/node/quarantine.h"
 #include "internal/node/remote_source.h"
 #include "internal/node/source_partitions.h"
 #include "internal/node/stale_copies.h"
@@ -103,6 +104,7 @@ MoveDesk MoveParts::desk() {
   desk.source = parts_->own.get();
   desk.reports = [this] { return wire::MoveReports{reports()}; };
   desk.silence = [this](std::string node) { return plane_->silence(std::move(node)); };
+  desk.quarantine = [this] { return list_quarantined(env_, data_.disks()); };
   return desk;
 }
 

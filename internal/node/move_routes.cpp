@@ -130,6 +130,12 @@ Task<http::Response> reports(Desk desk, http::Request) {
   co_return answer(wire::encode(desk->reports()));
 }
 
+Task<http::Response> quarantine(Desk desk, http::Request) {
+  auto found = co_await desk->quarantine();
+  if (!found) co_return refuse(found.error());
+  co_return answer(wire::encode(found.value()));
+}
+
 Task<http::Response> silence(Desk desk, http::Request request) {
   std::string node(request.match.param("id"));
   auto silent = co_await desk->silence(std::move(node));
@@ -158,6 +164,7 @@ void add_move_routes(peer::Server& server, MoveDesk desk) {
   steady.runs_to_its_end = true;
   add("POST /peer/v1/partitions/{topic}/{partition}/freeze", Lane::control, freeze, steady);
   add("GET /peer/v1/moves", Lane::control, reports);
+  add("GET /peer/v1/quarantine", Lane::control, quarantine);
   add("GET /peer/v1/members/{id}/silence", Lane::control, silence);
 }
 

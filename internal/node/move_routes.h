@@ -1,13 +1,14 @@
 #pragma once
 // What other nodes may ask of this one about moves: a destination (or a sweep) about a partition
-// that lives here, anybody about the moves that this node works on, a destination about a silent
-// member if this node leads. The other end is remote_source.h. Listed with lanes and deadlines in
-// docs/internals/peer-protocol.md.
+// that lives here, anybody about the moves that this node works on and what it keeps aside, a
+// destination about a silent member if this node leads. The other end is remote_source.h. Listed
+// with lanes and deadlines in docs/internals/peer-protocol.md.
 #include <functional>
 #include <string>
 
 #include "internal/moves/calls.h"
 #include "internal/peer/server.h"
+#include "internal/wire/operation_messages.h"
 
 namespace narad::node {
 
@@ -17,6 +18,7 @@ struct MoveDesk {
   std::function<wire::MoveReports()> reports;
   // not_leader if this node does not lead.
   std::function<Task<Result<wire::SilenceAnswer>>(std::string node)> silence;
+  std::function<Task<Result<wire::SetAsideCopies>>()> quarantine = {};
 };
 
 // What `desk` refers to outlives `server`. REQUIRES: `server` does not listen yet.

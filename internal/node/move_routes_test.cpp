@@ -80,7 +80,8 @@ struct MoveNode {
                                copying.phase = "copying";
                                return wire::MoveReports{{copying}};
                              },
-                             [this](std::string node) { return silence(this, std::move(node)); }});
+                             [this](std::string node) { return silence(this, std::move(node)); },
+                             [this] { return aside(this); }});
     EXPECT_TRUE(server.listen(Endpoint{"", peer::testing::kPort}));
   }
   static Task<Result<wire::SilenceAnswer>> silence(MoveNode* n, std::string node) {
@@ -88,8 +89,15 @@ struct MoveNode {
     n->asked_about = node;
     co_return wire::SilenceAnswer{121'000, 9};
   }
+  static Task<Result<wire::SetAsideCopies>> aside(MoveNode* n) {
+    if (!n->disk) co_return Error(Errc::unavailable, "the disk does not answer");
+    wire::SetAsideCopies copies;
+    copies.left_out = 7;
+    co_return copies;
+  }
   Env& env;
   FakeOwner& owner;
+  bool disk = true;
   peer::Peers peers;
   peer::Server server;
   TaskGroup group;
@@ -279,6 +287,16 @@ TEST_F(MoveCalls, Reports_AreThoseOfTheNodeAsked) {
   ASSERT_TRUE(got) << got.error().text();
   ASSERT_EQ(got.value().moves.size(), 1u);
   EXPECT_EQ(got.value().moves[0].phase, "copying");
+}
+
+TEST_F(MoveCalls, Quarantine_IsThatOfTheNodeAsked) {
+  const auto got = finish(ask_for_quarantine(node(1).peers, "n0", 2s));
+  ASSERT_TRUE(got) << got.error().text();
+  EXPECT_EQ(got.value().left_out, 7u);
+  node(0).disk = false;
+  const auto failed = finish(ask_for_quarantine(node(1).peers, "n0", 2s));
+  EXPECT_EQ(failed.error().code(), Errc::unavailable);
+  EXPECT_NE(failed.error().text().find("the disk does not answer"), std::string::npos);
 }
 
 TEST_F(MoveCalls, Silence_IsAskedOfTheLeaderWhoeverItIs) {

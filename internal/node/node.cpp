@@ -72,8 +72,11 @@ struct Node::Impl {
 
   // Orders about members and plans on a node without peers: it is the leader, and all there is.
   struct Alone {
-    Alone(Env& env, metastore::Metastore& metastore, const std::string& node)
-        : consensus(metastore), leadership(env), operations(env, {consensus, leadership, node}) {}
+    Alone(Env& env, metastore::Metastore& metastore, const std::string& node, Drain& drain)
+        : consensus(metastore),
+          leadership(env),
+          operations(env, {consensus, leadership, node, nullptr, nullptr,
+                           [&drain] { return drain.status(); }}) {}
     cluster::RaftConsensus consensus;
     cluster::Leadership leadership;
     cluster::Operations operations;
@@ -414,7 +417,7 @@ Task<Result<void>> Node::Impl::open_parts() {
   };
   drain = std::make_unique<Drain>(env, node_id, *metastore, data->root(), std::move(backlog));
   co_await drain->start();
-  if (!plane) alone = std::make_unique<Alone>(env, *metastore, node_id);
+  if (!plane) alone = std::make_unique<Alone>(env, *metastore, node_id, *drain);
   cluster::Operations& operations = plane ? plane->operations() : alone->operations;
   Broker::Parts parts{operations, *metastore, *ingress,    *partitions,
                       *local,     nullptr,    wakes.get(), drain.get()};
@@ -424,6 +427,7 @@ Task<Result<void>> Node::Impl::open_parts() {
     parts.peers = &plane->caller();
     parts.own_moves = [this] { return wire::MoveReports{moves->reports()}; };
   }
+  parts.own_quarantine = [this] { return list_quarantined(env, data->disks()); };
   broker = std::make_unique<Broker>(env, node_id, std::move(parts), [this] { return readiness(); });
   start_dispatching();
   co_return ok();
@@ -512,7 +516,7 @@ Task<void> Node::Impl::serve_anyway() {
 Task<Result<void>> Node::Impl::find_directories() {
   struct Found {
     std::vector<FoundDirectory> topics;
-    std::vector<QuarantinedCopy> quarantined;
+    std::vector<SetAsideCopy> quarantined;
   };
   auto job = [&fs = env.fs, disks = data->disks()]() -> Result<Found> {
     Found found;
@@ -527,11 +531,11 @@ Task<Result<void>> Node::Impl::find_directories() {
   };
   NARAD_CO_TRY(auto found, co_await blocking(env, "directory search", std::move(job)));
   directories = std::move(found.topics);
-  for (const QuarantinedCopy& copy : found.quarantined) {
+  for (const SetAsideCopy& copy : found.quarantined) {
     NARAD_LOG_ERROR(env.log,
                     "a copy is in quarantine: Narad never removes it. See whether its records are "
                     "wanted, bring them back, then remove it",
-                    {"path", copy.path}, {"bytes", copy.bytes});
+                    {"path", copy.path}, {"bytes", copy.bytes}, {"why", copy.why});
   }
   co_return ok();
 }
@@ -687,7 +691,7 @@ Task<void> Node::Impl::quarantine_loop() {
     auto found = co_await blocking(env, "quarantine", std::move(find));
     if (found) {
       std::uint64_t bytes = 0;
-      for (const QuarantinedCopy& copy : found.value()) bytes += copy.bytes;
+      for (const SetAsideCopy& copy : found.value()) bytes += copy.bytes;
       registry.gauge("narad_quarantined_copies").set(static_cast<double>(found.value().size()));
       registry.gauge("narad_quarantined_bytes").set(static_cast<double>(bytes));
     }

@@ -103,6 +103,25 @@ TEST_F(Asked, OBS_7_G48_ADrainThatWaits_IsInTheMetricsOfTheLeaderUntilItIsCancel
   EXPECT_TRUE(c.sim.run_until([&] { return !shown(); }, 20s));
 }
 
+TEST_F(Asked, Quarantine_OfEveryNode_IsToldByWhicheverIsAsked) {
+  const auto found = on(2, c.broker(2).quarantine({"n1", "n2", "n3", "n9"}, 1500ms));
+  ASSERT_EQ(found.size(), 4u);
+  for (const char* id : {"n1", "n2", "n3"}) {
+    ASSERT_TRUE(found.at(id)) << found.at(id).error().text();
+    EXPECT_TRUE(found.at(id).value().copies.empty());
+  }
+  EXPECT_FALSE(found.at("n9"));
+}
+
+TEST_F(Asked, SafeToStop_OneOfThreeWithNothingOnIt_IsWhicheverNodeIsAsked) {
+  c.sim.run_for(7s);  // every node has said what its ingress WAL holds
+  for (int i = 1; i <= 3; ++i) {
+    const auto verdict = on(i, c.broker(i).safe_to_stop("n3"));
+    ASSERT_TRUE(verdict) << verdict.error().text();
+    EXPECT_TRUE(verdict.value().safe()) << verdict.value().reasons[0].detail;
+  }
+}
+
 TEST(Alone, ANodeWithoutPeers_AnswersForItself) {
   sim::Sim sim(1);
   sim::SimNet net(sim);
@@ -121,6 +140,12 @@ TEST(Alone, ANodeWithoutPeers_AnswersForItself) {
   ASSERT_TRUE(outcome) << outcome.error().text();
   EXPECT_FALSE(outcome.value().accepted);
   EXPECT_TRUE(ask(sim, node, broker.cancel_decommission("n1")));
+  const auto stop = ask(sim, node, broker.safe_to_stop("n1"));
+  ASSERT_TRUE(stop) << stop.error().text();
+  ASSERT_EQ(stop.value().reasons.size(), 1u);
+  EXPECT_EQ(stop.value().reasons[0].rule, StopRule::no_live_majority);
+  const auto aside = ask(sim, node, broker.quarantine({"n1"}, 1500ms));
+  EXPECT_TRUE(aside.at("n1"));
   EXPECT_EQ(ask(sim, node, broker.drain_verdict("n2", false)).error().code(), Errc::not_found);
   for (const bool dry_run : {true, false}) {
     const auto plan = ask(sim, node, broker.rebalance(dry_run));

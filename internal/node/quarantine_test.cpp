@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "internal/moves/staging.h"
 #include "internal/node/node.h"
+#include "pkg/base/text.h"
 #include "pkg/sim/solo.h"
 
 namespace narad::node {
@@ -29,11 +31,71 @@ TEST(Quarantine, QUA_7_EveryCopyThatIsKeptAside_IsCountedWithItsBytes) {
       {"1", "/d", ""}, {"2", "/absent", "not mounted"}, {"3", "/new", ""}};
   auto found = find_quarantined(fs, disks);
   ASSERT_TRUE(found) << found.error().text();
-  const std::vector<QuarantinedCopy> expected{{"/d/.moves/orders-4.quarantine", 7},
-                                              {"/d/.quarantine/gone@00000000000000aa", 3},
-                                              {"/d/topics/orders/p00003.quarantine", 30},
-                                              {"/d/topics/orders/p00003.quarantine.2", 5}};
+  const auto copy = [](SetAsideKind kind, std::string topic, std::optional<PartitionId> p,
+                       std::string path, std::uint64_t bytes) {
+    return SetAsideCopy{kind, std::move(topic), p, "1", std::move(path), bytes, "", UnixMillis(0)};
+  };
+  const std::vector<SetAsideCopy> expected{
+      copy(SetAsideKind::staged, "orders", PartitionId(4), "/d/.moves/orders-4.quarantine", 7),
+      copy(SetAsideKind::topic, "gone", {}, "/d/.quarantine/gone@00000000000000aa", 3),
+      copy(SetAsideKind::partition, "orders", PartitionId(3), "/d/topics/orders/p00003.quarantine",
+           30),
+      copy(SetAsideKind::partition, "orders", PartitionId(3),
+           "/d/topics/orders/p00003.quarantine.2", 5)};
   EXPECT_EQ(found.value(), expected);
+}
+
+// Each of the ways in which a copy is set aside says in it why, and since when that is so.
+TEST(Quarantine, EveryCopy_SaysWhyAndSinceWhen) {
+  sim::Solo solo;
+  FileSystem& fs = solo.machine.disk();
+  const Disk disk{"1", "/d", ""};
+  put(fs, "/d/topics/orders/p00003/hwm", 10);
+  put(fs, "/d/topics/gone/p00000/hwm", 10);
+  put(fs, "/d/.moves/bills-2/0.log", 10);
+  ASSERT_TRUE(make_directories(fs, "/d/.quarantine"));
+  const UnixMillis before = solo.env().clock.wall_millis();
+  ASSERT_TRUE(set_aside_partition(fs, disk, {"orders", PartitionId(3)}, "the owner has less"));
+  ASSERT_TRUE(set_aside_topic(fs, disk, "gone"));
+  ASSERT_TRUE(moves::set_aside_staging(fs, "/d/.moves/bills-2"));
+  auto found = find_quarantined(fs, {disk});
+  ASSERT_TRUE(found) << found.error().text();
+  ASSERT_EQ(found.value().size(), 3u);
+  for (const SetAsideCopy& copy : found.value()) {
+    EXPECT_FALSE(copy.why.empty()) << copy.path;
+    EXPECT_EQ(copy.why.find('\n'), std::string::npos) << copy.path;
+    EXPECT_GE(copy.since, before) << copy.path;
+  }
+  EXPECT_EQ(found.value()[2].why, "the owner has less");
+}
+
+// A disk on which nothing can be written any more keeps nobody from setting a copy aside.
+TEST(Quarantine, WithoutRoomForItsReason_ACopyIsSetAsideAllTheSame) {
+  sim::Solo solo;
+  sim::SimFs& fs = solo.machine.disk();
+  const Disk disk{"1", "/d", ""};
+  put(fs, "/d/topics/orders/p00003/hwm", 10);
+  fs.fail_call(sim::FsCall::pwrite, 1);
+  const auto to = set_aside_partition(fs, disk, {"orders", PartitionId(3)}, "the owner has less");
+  fs.clear_failures();
+  ASSERT_TRUE(to) << to.error().text();
+  EXPECT_TRUE(exists(fs, join_path(to.value(), "hwm")).value());
+  const auto found = find_quarantined(fs, {disk});
+  ASSERT_EQ(found.value().size(), 1u);
+  EXPECT_EQ(found.value()[0].why, "");
+}
+
+TEST(Quarantine, MoreCopiesThanAnAnswerTakes_AreCounted) {
+  sim::Solo solo;
+  FileSystem& fs = solo.machine.disk();
+  for (std::size_t i = 0; i < wire::kSetAsideMax + 3; ++i) {
+    ASSERT_TRUE(make_directories(fs, cat("/d/.quarantine/t@", i)));
+  }
+  const auto listed =
+      solo.run([](Env& env) { return list_quarantined(env, {Disk{"1", "/d", ""}}); });
+  ASSERT_TRUE(listed) << listed.error().text();
+  EXPECT_EQ(listed.value().copies.size(), wire::kSetAsideMax);
+  EXPECT_EQ(listed.value().left_out, 3u);
 }
 
 TEST(Quarantine, NamesOfCopies_AreToldFromTopicsThatAreCalledSo) {

@@ -145,4 +145,11 @@ Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string 
   co_return understood(node, wire::decode_move_reports(body));
 }
 
+Task<Result<wire::SetAsideCopies>> ask_for_quarantine(peer::Caller& caller, std::string node,
+                                                      Nanos deadline) {
+  const Asked how{Lane::control, deadline};
+  NARAD_CO_TRY(auto body, co_await ask_node(caller, node, how, get("/peer/v1/quarantine")));
+  co_return understood(node, wire::decode_set_aside_copies(body));
+}
+
 }  // namespace narad::node

@@ -10,6 +10,7 @@
 
 #include "internal/moves/calls.h"
 #include "internal/peer/peers.h"
+#include "internal/wire/operation_messages.h"
 
 namespace narad::node {
 
@@ -55,5 +56,9 @@ class RemoteLeader final : public moves::LeaderCalls {
 // The moves that `node` works on.
 Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string node,
                                               Nanos deadline = std::chrono::seconds(5));
+
+// What `node` keeps in quarantine.
+Task<Result<wire::SetAsideCopies>> ask_for_quarantine(peer::Caller& caller, std::string node,
+                                                      Nanos deadline);
 
 }  // namespace narad::node

@@ -114,13 +114,13 @@ Task<Result<void>> StaleCopies::reclaim(StaleCopy copy, LocalCopy seen) {
   co_return ok();
 }
 
-Task<Result<std::string>> StaleCopies::set_aside(StaleCopy copy) {
+Task<Result<std::string>> StaleCopies::set_aside(StaleCopy copy, std::string why) {
   const Disk* disk = data_.disk(copy.disk_id);
   if (disk == nullptr) co_return Error(Errc::unavailable, "the disk is not there");
   auto may = [this, copy] { return still_stale(copy); };
-  auto work = [disk = *disk, copy](FileSystem& fs) -> Result<std::string> {
+  auto work = [disk = *disk, copy, why = std::move(why)](FileSystem& fs) -> Result<std::string> {
     NARAD_TRY(check_life(fs, disk, copy));
-    return set_aside_partition(fs, disk, copy.partition);
+    return set_aside_partition(fs, disk, copy.partition, why);
   };
   co_return co_await partitions_.with_closed(copy.partition, std::move(may), std::move(work));
 }

@@ -19,7 +19,7 @@ class StaleCopies final : public moves::SweepPlace {
   Task<Result<std::vector<moves::StaleCopy>>> stale_copies() override;
   Task<Result<moves::LocalCopy>> inspect(moves::StaleCopy copy) override;
   Task<Result<void>> reclaim(moves::StaleCopy copy, moves::LocalCopy seen) override;
-  Task<Result<std::string>> set_aside(moves::StaleCopy copy) override;
+  Task<Result<std::string>> set_aside(moves::StaleCopy copy, std::string why) override;
   bool clock_trusted() const override { return clock_trusted_(); }
 
  private:

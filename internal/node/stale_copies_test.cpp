@@ -172,14 +172,14 @@ Task<void> set_aside(World& w) {
   co_await w.flip();
   auto found = co_await w.copies->stale_copies();
   auto copy = found.value().front();
-  auto first = co_await w.copies->set_aside(copy);
+  auto first = co_await w.copies->set_aside(copy, "the owner has less");
   EXPECT_EQ(first.value(), cat(w.directory(), ".quarantine"));
   EXPECT_TRUE(exists(w.env.fs, join_path(first.value(), "hwm")).value());
   auto none = co_await w.copies->stale_copies();
   EXPECT_TRUE(none.value().empty()) << "a quarantined copy is no partition";
   // Another one at the same place: neither replaces the other.
   EXPECT_TRUE(make_directories(w.env.fs, w.directory()));
-  auto second = co_await w.copies->set_aside(copy);
+  auto second = co_await w.copies->set_aside(copy, "the owner has less");
   EXPECT_EQ(second.value(), cat(w.directory(), ".quarantine.1"));
   EXPECT_TRUE(exists(w.env.fs, first.value()).value());
 }
@@ -219,7 +219,7 @@ Task<void> cut_off(World& w) {
   terms.self = "here";
   EXPECT_EQ(moves::judge_stale_copy(seen.value(), owner, terms).verdict,
             moves::SweepVerdict::quarantine);
-  auto aside = co_await w.copies->set_aside(copy);
+  auto aside = co_await w.copies->set_aside(copy, "the owner has less");
   EXPECT_TRUE(aside) << aside.error().text();
   EXPECT_EQ(moves::read_local_copy(w.env.fs, aside.value()).value().end, Offset(3));
   auto acks = delivery::ConsumerFiles::open(w.env.fs, aside.value(), w.topic.incarnation.value(),
@@ -260,7 +260,7 @@ Task<void> recreated(World& w) {
   if (w.row().owner_node == "here") co_await w.commit();
   auto gone = co_await w.copies->reclaim(copy, seen.value());
   EXPECT_EQ(gone.error().code(), Errc::conflict);
-  auto aside = co_await w.copies->set_aside(copy);
+  auto aside = co_await w.copies->set_aside(copy, "the owner has less");
   EXPECT_EQ(aside.error().code(), Errc::conflict);
 }
 TEST(StaleCopies, SWP_12_SWP_13_RecreatedTopicRefusesTheReclaim) { in_world(recreated); }
@@ -275,7 +275,7 @@ Task<void> other_life(World& w) {
   EXPECT_TRUE(replace_file(w.env.fs, file, as_bytes(std::string("00000000000000aa\n"))));
   auto none = co_await w.copies->stale_copies();
   EXPECT_TRUE(none.value().empty());
-  auto aside = co_await w.copies->set_aside(copy);
+  auto aside = co_await w.copies->set_aside(copy, "the owner has less");
   EXPECT_EQ(aside.error().code(), Errc::conflict);
   EXPECT_TRUE(exists(w.env.fs, w.directory()).value());
 }
@@ -292,7 +292,7 @@ Task<void> coming_back(World& w) {
   co_await w.propose(std::move(back));
   auto none = co_await w.copies->stale_copies();
   EXPECT_TRUE(none.value().empty());
-  auto aside = co_await w.copies->set_aside(copy);
+  auto aside = co_await w.copies->set_aside(copy, "the owner has less");
   EXPECT_EQ(aside.error().code(), Errc::conflict);
   EXPECT_TRUE(exists(w.env.fs, w.directory()).value());
 }

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
 constexpr std::size_t kReasonBytesMax = 255;
+constexpr std::size_t kPathBytesMax = 8192;
+constexpr std::size_t kWhyBytesMax = 1024;
 constexpr std::size_t kMembersMax = 4096;
 constexpr std::size_t kStepsMax = 1 << 12;
 
@@ -70,6 +72,32 @@ void read_cleared(Fields& f, ClearedTarget& c) {
   f.text("to", c.to, kNameBytesMax).text("reason", c.reason, kReasonBytesMax);
 }
 
+void read_kind(Fields& f, SetAsideKind& kind) {
+  std::string word;
+  f.text("kind", word, kNameBytesMax);
+  for (const SetAsideKind k : kSetAsideKinds) {
+    if (to_string(k) == word) {
+      kind = k;
+      return;
+    }
+  }
+  f.fail("kind", "is none that is known");
+}
+
+void read_copy(Fields& f, SetAsideCopy& c) {
+  read_kind(f, c.kind);
+  f.text("topic", c.topic, kNameBytesMax)
+      .text("disk", c.disk, kNameBytesMax)
+      .text("path", c.path, kPathBytesMax)
+      .number("bytes", c.bytes)
+      .text("why", c.why, kWhyBytesMax)
+      .number("since_ms", c.since);
+  if (!f.has("partition")) return;
+  std::uint64_t p = 0;
+  f.number("partition", p, UINT32_MAX);
+  c.partition = PartitionId(static_cast<std::uint32_t>(p));
+}
+
 // Each element of a list, read by `read`.
 template <class T>
 void read_list(Fields& f, std::string_view name, std::size_t max, std::vector<T>& out,
@@ -123,6 +151,19 @@ std::string encode(const RebalanceOutcome& m) {
   return w.take();
 }
 
+std::string encode(const SetAsideCopies& m) {
+  json::Writer w;
+  w.begin_object().key("copies").begin_array();
+  for (const SetAsideCopy& c : m.copies) {
+    w.begin_object().member("kind", to_string(c.kind)).member("topic", c.topic);
+    if (c.partition) w.member("partition", *c.partition);
+    w.member("disk", c.disk).member("path", c.path).member("bytes", c.bytes);
+    w.member("why", c.why).member("since_ms", c.since).end_object();
+  }
+  w.end_array().member("left_out", m.left_out).end_object();
+  return w.take();
+}
+
 Result<LeaderFacts> decode_leader_facts(std::string_view body) {
   return decode_object<LeaderFacts>(
       {"what the leader knows", kOperationMessageBytesMax}, body, [](Fields& f, LeaderFacts& m) {
@@ -139,6 +180,14 @@ Result<RebalanceOutcome> decode_rebalance_outcome(std::string_view body) {
         read_list(f, "moves", kStepsMax, m.moves, read_move);
         f.number("wanted", m.wanted);
       });
+}
+
+Result<SetAsideCopies> decode_set_aside_copies(std::string_view body) {
+  return decode_object<SetAsideCopies>({"what is in quarantine", kOperationMessageBytesMax}, body,
+                                       [](Fields& f, SetAsideCopies& m) {
+                                         read_list(f, "copies", kSetAsideMax, m.copies, read_copy);
+                                         f.number("left_out", m.left_out);
+                                       });
 }
 
 }  // namespace narad::wire

@@ -309,6 +309,13 @@ TEST_F(Cli, ABT_1_OrdersAboutMoves_AnswerByTheirManners) {
   refused(2, {"start", "orders", "x", "--to", node}, "a partition has a number");
   refused(2, {"show", "x"}, "a move has a number");
   refused(2, {"abort", "orders"}, "PARTITION");
+  refused(2, {"abort"}, "--all");
+  refused(2, {"abort", "orders", "0", "--all"}, "go with no TOPIC");
+  refused(2, {"abort", "--all", "--node", node}, "do not go together");
+  refused(2, {"abort", "--all", "--target", node}, "--target goes with TOPIC");
+  EXPECT_EQ(good({"cluster", "moves", "abort", "--all", "-o", "text"}), "no moves\n")
+      << "nothing to ask about";
+  EXPECT_EQ(good({"cluster", "moves", "abort", "--node", node}), "{\n  \"moves\": []\n}\n");
   refused(2, {"--watch", "--history"}, "do not go together");
 }
 
@@ -332,6 +339,13 @@ TEST_F(Cli, DEC_17_DEC_18_Decommission_AnswersByItsManners) {
   const json::value verdict = json::parse(answers(1, {node, "--dry-run"}, "would be refused"));
   EXPECT_FALSE(verdict.at("possible").as_bool());
   EXPECT_EQ(answers(1, {"n9"}, "member not found: n9; see narad cluster members"), "");
+  const Ran alone = narad({"cluster", "safe-to-stop", node, "-o", "text"});
+  EXPECT_EQ(alone.exit.code, 1) << alone.err;
+  EXPECT_THAT(alone.err, HasSubstr("no_live_majority"));
+  EXPECT_THAT(alone.out, StartsWith(cat(node, " should not be stopped now\n")));
+  EXPECT_EQ(narad({"cluster", "safe-to-stop", "n9"}).exit.code, 1);
+  EXPECT_EQ(good({"cluster", "quarantine", "-o", "text"}), "nothing is in quarantine\n");
+  EXPECT_EQ(narad({"cluster", "quarantine", "--node", "n9"}).exit.code, 1);
   EXPECT_EQ(answers(2, {node, "--cancel", "--wait"}, "--cancel goes with no other flag"), "");
   EXPECT_EQ(answers(2, {node, "--dry-run", "--wait"}, "--dry-run begins nothing"), "");
   EXPECT_EQ(good({"cluster", "decommission", node, "--cancel"}), "");
@@ -434,9 +448,12 @@ TEST(CliAlone, CommandsWithoutABroker_AnswerByTheirManners) {
       {3, {"cluster", "moves", "show", "7"}},
       {3, {"cluster", "moves", "start", "t", "0", "--to", "n1"}},
       {3, {"cluster", "moves", "abort", "t", "0"}},
+      {3, {"cluster", "moves", "abort", "--all", "-y"}},
       {3, {"cluster", "decommission", "n1"}},
       {3, {"cluster", "decommission", "n1", "--dry-run"}},
       {3, {"cluster", "decommission", "n1", "--wait"}},
+      {3, {"cluster", "safe-to-stop", "n1"}},
+      {3, {"cluster", "quarantine"}},
       {3, {"cluster", "rebalance"}},
       {3, {"cluster", "explain", "t", "0"}},
   };

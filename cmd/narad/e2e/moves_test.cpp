@@ -96,6 +96,52 @@ TEST(Moves, DEC_2_DEC_4_ADrainedNodeShedsItsPartitionsAndLeaves) {
   EXPECT_TRUE(left.empty()) << left.size() << " of " << load.accepted() << ", " << *left.begin();
 }
 
+// The command as an operator gives it to the first node.
+Ran narad(Cluster& cluster, std::vector<std::string> words) {
+  words.insert(words.begin(), {narad_binary(), "cluster", "moves"});
+  words.insert(words.end(), {"--server", cat("http://127.0.0.1:", cluster.node(0).port())});
+  return run(std::move(words));
+}
+
+// Which of its partitions are on their way, as the first node knows it.
+std::set<std::int64_t> moving(Cluster& cluster) {
+  std::set<std::int64_t> out;
+  auto answer = Http(cluster.node(0).port()).get("/v1/cluster/moves");
+  if (!answer || answer->status != 200) return out;
+  const json::value body = json::parse(answer->body);
+  for (const auto& m : body.at("moves").as_array()) out.insert(m.at("partition").as_int64());
+  return out;
+}
+
+TEST(Moves, ABT_1_ABT_2_AllOfThem_AreAbortedOnceSomebodyAgrees) {
+  ClusterOptions options;
+  options.env["NARAD_MOVES_MAX_BYTES_PER_SECOND"] = "1";  // none of them ends by itself
+  Cluster cluster(std::move(options));
+  ASSERT_TRUE(cluster.start()) << cluster.why();
+  cluster.create_topic("orders", 6);
+  {
+    Producers load(cluster, "orders");
+    ASSERT_TRUE(accepted_more(load, 500));
+  }
+  for (const char* partition : {"0", "1"}) {
+    // One of the two does not have it: that one it goes to.
+    narad(cluster, {"start", "orders", partition, "--to", Cluster::id(0)});
+    narad(cluster, {"start", "orders", partition, "--to", Cluster::id(1)});
+  }
+  const auto both = [&] { return moving(cluster).contains(0) && moving(cluster).contains(1); };
+  ASSERT_TRUE(soon(both)) << describe(cluster, 0);
+  const Ran asked = narad(cluster, {"abort", "--all"});
+  EXPECT_EQ(asked.exit.code, 1);
+  EXPECT_NE(asked.err.find("nothing was aborted"), std::string::npos) << asked.err;
+  EXPECT_TRUE(both()) << describe(cluster, 0);
+  const Ran done = narad(cluster, {"abort", "--all", "--yes", "-o", "text"});
+  EXPECT_EQ(done.exit.code, 0) << done.err;
+  for (const char* name : {"orders/0: move ", "orders/1: move "}) {
+    EXPECT_NE(done.out.find(name), std::string::npos) << done.out;
+  }
+  EXPECT_FALSE(moving(cluster).contains(0) || moving(cluster).contains(1)) << done.out;
+}
+
 // How many nodes have each partition's directory.
 std::vector<int> copies(Cluster& cluster, int partitions) {
   std::vector<int> out;
