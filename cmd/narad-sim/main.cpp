@@ -3,9 +3,10 @@
 //   narad-sim --seed 7 [--trace] [--log]   one seed: its plan, what it did, the last steps
 //   narad-sim --seeds 2000 [--from 1]      many; the first failure is shrunk and printed
 //   narad-sim --scenario cluster ...       clusters of three to five nodes in place of one
+//   narad-sim --scenario moves ...         one partition that moves under load, struck at its steps
 //   narad-sim --budget --floors FILE       as many as fit the time budget, on all processors
 //   narad-sim --plan FILE                  a plan from a file instead of one drawn from a seed
-//   --defect NAME plants a bug (--defects lists them).
+//   --defect NAME plants a bug (--defects lists them; with --scenario moves those of moves only).
 //
 // Exit status: 0 all held, 1 a promise was broken or a run did not repeat, 2 usage, 4 a mark was
 // never reached or fewer seeds ran than the floor.
@@ -39,14 +40,14 @@ struct Arguments {
   std::string plan_file;
   std::string floors;
   bool budget = false, trace = false, echo = false;
-  bool cluster = false;
+  std::string scenario = "single-node";
   simtest::Defect defect = simtest::Defect::none;
 };
 
 [[noreturn]] void usage(const std::string& why) {
   std::fprintf(stderr,
                "narad-sim: %s\n"
-               "usage: narad-sim [--scenario single-node|cluster] and one of\n"
+               "usage: narad-sim [--scenario single-node|cluster|moves] and one of\n"
                "       narad-sim --seed N [--trace] [--log] [--defect NAME]\n"
                "       narad-sim --plan FILE [--trace] [--log] [--defect NAME]\n"
                "       narad-sim --seeds N [--from N] [--defect NAME]\n"
@@ -88,11 +89,11 @@ Arguments parse(int argc, char** argv) {
     } else if (word == "--log") {
       a.echo = true;
     } else if (word == "--scenario") {
-      const std::string name = value();
-      if (name != simtest::kClusterScenario && name != "single-node") {
-        usage(cat("no scenario is called \"", name, "\": use single-node or cluster"));
+      a.scenario = value();
+      if (a.scenario != simtest::kClusterScenario && a.scenario != simtest::kMovesScenario &&
+          a.scenario != "single-node") {
+        usage(cat("no scenario is called \"", a.scenario, "\": use single-node, cluster or moves"));
       }
-      a.cluster = name == simtest::kClusterScenario;
     } else if (word == "--defect") {
       const std::string name = value();
       for (const auto& info : simtest::all_defects()) {
@@ -103,6 +104,7 @@ Arguments parse(int argc, char** argv) {
       }
     } else if (word == "--defects") {
       for (const auto& info : simtest::all_defects()) {
+        if (a.scenario == simtest::kMovesScenario && !info.of_moves) continue;
         std::printf("%s\n", std::string(info.name).c_str());
       }
       std::exit(0);
@@ -130,11 +132,14 @@ sim::RunOptions options_of(const Arguments& a) {
 
 // How plans are drawn from seeds.
 sim::Plan (*plans_of(const Arguments& a))(std::uint64_t) {
-  return a.cluster ? simtest::cluster_plan_of : simtest::plan_of;
+  if (a.scenario == simtest::kMovesScenario) return simtest::moves_plan_of;
+  return a.scenario == simtest::kClusterScenario ? simtest::cluster_plan_of : simtest::plan_of;
 }
 
 // The prefix of its lines in .ci/floors.
-std::string_view floors_of(const Arguments& a) { return a.cluster ? "cluster" : "simulation"; }
+std::string floors_of(const Arguments& a) {
+  return a.scenario == "single-node" ? "simulation" : a.scenario;
+}
 
 sim::Scenario scenario_of(const Arguments& a) {
   return [defect = a.defect](const sim::Plan& plan, const sim::RunWish& wish) {
@@ -262,7 +267,9 @@ int run_budget(const Arguments& a) {
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
     add_summary(total, text);
   }
-  if (floor > 0) total.never_reached = total.reach.missing(simtest::required_marks(a.cluster));
+  if (floor > 0)
+    total.never_reached =
+        total.reach.missing(simtest::required_marks(a.scenario == simtest::kClusterScenario));
   std::printf("%s", total.text().c_str());
   if (worst != 0) return worst;
   if (total.seeds < floor) {

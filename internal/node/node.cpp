@@ -131,6 +131,7 @@ const std::string& Node::node_id() const { return impl_->data->identity().node_i
 metrics::Registry& Node::metrics() { return impl_->registry; }
 Partitions& Node::partitions() { return *impl_->partitions; }
 MoveStats Node::move_stats() const { return impl_->moves->stats(); }
+std::vector<wire::MoveReport> Node::move_reports() const { return impl_->moves->reports(); }
 metastore::Proposer& Node::metastore() { return *impl_->metastore; }
 const ingress::Ingress& Node::ingress() const { return *impl_->ingress; }
 dispatch::PlanStats Node::dispatch_stats() const { return impl_->dispatcher->stats(); }

@@ -68,6 +68,7 @@ class Node {
   const ingress::Ingress& ingress() const;
   metastore::Proposer& metastore();
   MoveStats move_stats() const;
+  std::vector<wire::MoveReport> move_reports() const;  // of the moves whose target this node is
   dispatch::PlanStats dispatch_stats() const;
 
  private:

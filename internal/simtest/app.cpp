@@ -94,6 +94,10 @@ Task<void> App::main() {
     clients_.spawn("producer", producer(i));
   for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i)
     clients_.spawn("consumer", consumer(i));
+  if (world_.knobs_.under_load) {
+    if (index_ == 0) clients_.spawn("make topic", make_topic());
+    co_return;
+  }
   if (index_ < 2) clients_.spawn("administrator", administrator());
   if (index_ < 2 && world_.knobs_.moves) clients_.spawn("mover", mover());
 }
@@ -119,7 +123,7 @@ Task<void> App::producer(std::uint32_t index) {
     co_await sleep_for(env_,
                        pause(random, world_.share(200ms) * 100 /
                                          std::max<std::int64_t>(1, world_.workload_percent_)));
-    const auto* row = broker.view()->topics.find(kTopics[random.below(std::size(kTopics))]);
+    const auto* row = broker.view()->topics.find(draw_topic(random));
     if (row == nullptr) continue;
     const Topic topic = row->topic;
     const bool batch = random.below(3) == 0;
@@ -261,7 +265,7 @@ Task<void> App::consumer(std::uint32_t index) {
   Rng random = stream("consumer", index);
   while (world_.phase_ == Phase::faults) {
     co_await sleep_for(env_, pause(random, world_.share(150ms)));
-    std::string name = kTopics[random.below(std::size(kTopics))];
+    std::string name = draw_topic(random);
     co_await consume_some(random, std::move(name), false);
   }
 }
@@ -332,6 +336,25 @@ Task<void> App::script() {
     if (!co_await broker.delete_topic(name)) co_return;
   }
   world_.script_done_ = true;
+}
+
+const char* App::draw_topic(Rng& random) const {
+  return world_.knobs_.under_load ? kTopics[0] : kTopics[random.below(std::size(kTopics))];
+}
+
+// The one topic of a run with one partition.
+Task<void> App::make_topic() {
+  auto& broker = node_.broker();
+  while (broker.view()->topics.find(kTopics[0]) == nullptr) {
+    metastore::TopicSpec spec;
+    spec.name = kTopics[0];
+    spec.partitions = 1;
+    spec.visibility_timeout_ms = 5'000;
+    spec.max_in_flight_per_partition = 200;
+    spec.max_acked_ahead_per_partition = 200;
+    (void)co_await broker.create_topic(std::move(spec));
+    co_await sleep_for(env_, 100ms);
+  }
 }
 
 Task<void> App::administrator() {

@@ -48,6 +48,8 @@ class DefectiveFile final : public File {
         return has(path_, "/metastore/");
       case Defect::ack_journal_not_synced:
         return has(path_, "consumer.acks");
+      case Defect::staged_not_synced:
+        return has(path_, "/.moves/") && has(path_, ".log");
       case Defect::replaced_before_sync:
         return has(path_, ".tmp");
       default:
@@ -136,10 +138,13 @@ const std::vector<DefectInfo>& all_defects() {
       {Defect::failure_taken_for_success, "failure_taken_for_success"},
       {Defect::batch_cut_short, "batch_cut_short"},
       {Defect::flip_without_epoch, "flip_without_epoch", true},
+      {Defect::flip_without_move_id, "flip_without_move_id", true},
+      {Defect::promote_without_mark, "promote_without_mark", true},
       {Defect::thaw_without_void, "thaw_without_void", true},
       {Defect::no_move_lease, "no_move_lease", true},
       {Defect::no_check_after_sync, "no_check_after_sync", true},
       {Defect::displaced_copy_deleted, "displaced_copy_deleted", true},
+      {Defect::staged_not_synced, "staged_not_synced", true},
   };
   return all;
 }

@@ -34,10 +34,13 @@ enum class Defect : std::uint8_t {
   batch_cut_short,            // the last record of a batch is left out and counts as settled
   // Moves:
   flip_without_epoch,      // a flip applies whatever became of its freeze
+  flip_without_move_id,    // a flip applies to whatever move is under way by then
+  promote_without_mark,    // an owner is replaced although it came back meanwhile
   thaw_without_void,       // a freeze whose time is over ends without an entry of the log
   no_move_lease,           // an owner cut off from the leader commits on
   no_check_after_sync,     // the gate is not asked again before the HWM advances
   displaced_copy_deleted,  // a copy that would be set aside is removed
+  staged_not_synced,       // staging.json calls synced what was not
 };
 
 struct DefectInfo {

@@ -50,6 +50,57 @@ class FlipWithoutEpoch final : public PassingProposer {
   }
 };
 
+// A flip that is refused because another move has taken the place of its own is made to fit that
+// one, and a freeze of it: as if no entry compared move ids. (An epoch alone would refuse it, too:
+// none ever comes again. So both are left out here.)
+class FlipWithoutMoveId final : public PassingProposer {
+ public:
+  using PassingProposer::PassingProposer;
+  Task<Result<CommandResult>> propose(Command command) override {
+    auto* flip = std::get_if<metastore::CompleteMove>(&command);
+    if (flip == nullptr) co_return co_await inner_.propose(std::move(command));
+    metastore::CompleteMove again = *flip;
+    auto result = co_await inner_.propose(std::move(command));
+    if (!result || result.value().code != metastore::ResultCode::conflict) co_return result;
+    const auto* row = std::get_if<metastore::AssignmentRow>(&result.value().row);
+    if (row == nullptr || row->assignment.target_node.empty()) co_return result;
+    if (row->assignment.move_id == again.move_id) co_return result;
+    again.move_id = row->assignment.move_id;
+    metastore::ArmFreeze arm{again.name, again.incarnation, again.partition, again.source_node,
+                             again.move_id};
+    Command fit = std::move(arm);
+    auto armed = co_await inner_.propose(std::move(fit));
+    if (!armed || !armed.value().done()) co_return result;
+    again.epoch = std::get<metastore::AssignmentRow>(armed.value().row).assignment.freeze_epoch;
+    Command flipped = std::move(again);
+    co_return co_await inner_.propose(std::move(flipped));
+  }
+};
+
+// A promotion that is refused because its source has come back is made to fit a mark of now: as if
+// any death of the source would do.
+class PromoteWithoutMark final : public PassingProposer {
+ public:
+  using PassingProposer::PassingProposer;
+  Task<Result<CommandResult>> propose(Command command) override {
+    auto* promote = std::get_if<metastore::ForcePromote>(&command);
+    if (promote == nullptr) co_return co_await inner_.propose(std::move(command));
+    metastore::ForcePromote again = *promote;
+    auto result = co_await inner_.propose(std::move(command));
+    if (!result || result.value().code != metastore::ResultCode::conflict) co_return result;
+    (void)co_await inner_.barrier(std::chrono::seconds(5));
+    const metastore::Member* source = inner_.view()->members.find(again.source_node);
+    if (source == nullptr) co_return result;
+    metastore::MarkDead mark{source->id, source->stamp};
+    Command kill = std::move(mark);
+    auto marked = co_await inner_.propose(std::move(kill));
+    if (!marked || !marked.value().done()) co_return result;
+    again.dead_mark = std::get<metastore::Member>(marked.value().row).dead_mark;
+    Command promoted = std::move(again);
+    co_return co_await inner_.propose(std::move(promoted));
+  }
+};
+
 // Believes a freeze to be void as soon as it would propose that.
 class ThawWithoutVoid final : public PassingProposer {
  public:
@@ -58,12 +109,21 @@ class ThawWithoutVoid final : public PassingProposer {
     auto* freeze = std::get_if<metastore::VoidFreeze>(&command);
     if (freeze == nullptr) co_return co_await inner_.propose(std::move(command));
     thawed_[{freeze->name, freeze->partition}] = freeze->epoch;
+    shown_of_ = nullptr;
     inner_.changed().notify_all();
     co_return CommandResult{};
   }
   ViewPtr view() const override {
     ViewPtr base = inner_.view();
     if (thawed_.empty()) return base;
+    // The same object as long as nothing changes: who waits for a change compares them.
+    if (shown_of_ != base) shown_ = bend(base);
+    shown_of_ = base;
+    return shown_;
+  }
+
+ private:
+  ViewPtr bend(const ViewPtr& base) const {
     auto bent = std::make_shared<metastore::State>(*base);
     bool any = false;
     for (const auto& [id, epoch] : thawed_) {
@@ -84,8 +144,8 @@ class ThawWithoutVoid final : public PassingProposer {
     return bent;
   }
 
- private:
   std::map<TopicPartition, std::uint64_t> thawed_;
+  mutable ViewPtr shown_of_, shown_;
 };
 
 class GateWithoutSecondLook final : public CommitGate {
@@ -112,6 +172,8 @@ node::MoveHooks::WrapMetastore wrap() {
 node::MoveHooks move_hooks(Defect defect) {
   node::MoveHooks hooks;
   if (defect == Defect::flip_without_epoch) hooks.runner_metastore = wrap<FlipWithoutEpoch>();
+  if (defect == Defect::flip_without_move_id) hooks.runner_metastore = wrap<FlipWithoutMoveId>();
+  if (defect == Defect::promote_without_mark) hooks.runner_metastore = wrap<PromoteWithoutMark>();
   if (defect == Defect::thaw_without_void) hooks.source_metastore = wrap<ThawWithoutVoid>();
   if (defect == Defect::no_move_lease) hooks.move_lease = std::chrono::hours(1);
   if (defect == Defect::no_check_after_sync) {

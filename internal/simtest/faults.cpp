@@ -106,6 +106,8 @@ void World::apply_to_network(const sim::Fault& fault) {
     doom(node, number);
   } else if (fault.kind == "ambush") {
     ambush(number);
+  } else if (fault.kind == "strike") {
+    strikes_.push_back({draw_strike(number), static_cast<int>(node), sim_.now() + 10s});
   } else if (fault.kind == "pause") {
     sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
     if (!machine.up() || machine.paused()) return;

@@ -1,5 +1,6 @@
 #include "internal/simtest/knobs.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace narad::simtest {
@@ -11,19 +12,26 @@ std::string host_of(int index) { return cat("n", index); }
 
 namespace {
 
+void set_nodes(Knobs& k, int nodes) {
+  k.nodes = nodes;
+  k.config.cluster.peers.clear();
+  k.config.cluster.initial_members.clear();
+  for (int i = 0; i < nodes; ++i) {
+    k.config.cluster.peers.push_back({host_of(i), cat(host_of(i), ":7943")});
+    k.config.cluster.initial_members.push_back(host_of(i));
+  }
+}
+
 // What differs when several nodes form a cluster. From a stream of its own: a lone node of the same
 // seed draws the same knobs.
 void draw_cluster(const sim::Sim& sim, Knobs& k) {
   Rng r = sim.stream("cluster knobs");
-  k.nodes = r.below(3) == 0 ? 5 : r.below(4) == 0 ? 4 : 3;
+  const int nodes = r.below(3) == 0 ? 5 : r.below(4) == 0 ? 4 : 3;
   // At 50 ms the heartbeats alone cost more than the work (decisions.md).
   k.config.timing.raft_tick = std::chrono::milliseconds(r.below(10) == 0 ? 50 : 500);
   k.config.cluster.addr = ":7943";
   k.config.cluster.secret = "the secret of the simulation";
-  for (int i = 0; i < k.nodes; ++i) {
-    k.config.cluster.peers.push_back({host_of(i), cat(host_of(i), ":7943")});
-    k.config.cluster.initial_members.push_back(host_of(i));
-  }
+  set_nodes(k, nodes);
 }
 
 // Moves need minutes by default, a run has one: everything they wait for is shorter. From a stream
@@ -77,6 +85,34 @@ Knobs draw_knobs(const sim::Sim& sim, bool cluster, bool moves) {
                ", message ", k.message_bytes_max, ", producers ", k.producers, ", consumers ",
                k.consumers, k.reroutes ? ", reroutes" : "",
                k.nodes > 1 ? cat(", nodes ", k.nodes) : "", k.moves ? ", moves" : "");
+  return k;
+}
+
+Knobs draw_load_knobs(const sim::Sim& sim) {
+  Knobs k = draw_knobs(sim, true, true);
+  Rng r = sim.stream("load knobs");
+  set_nodes(k, 4);
+  k.under_load = true;
+  Config::Timing& timing = k.config.timing;
+  // A dead owner is replaced after five times dead_after, by clocks that may be slow: within a run.
+  timing.raft_tick = 100ms;
+  timing.dead_after = 3s;
+  timing.heartbeat = timing.dead_after / 6;
+  timing.move_tick = 200ms;
+  timing.freeze_ttl = r.below(3) == 0 ? Nanos(2s) : Nanos(1s);  // shorter than a lease, or longer
+  timing.dispatch_grace = 1h;
+  timing.dispatch_retry = r.below(2) == 0 ? Nanos(50ms) : Nanos(300ms);
+  k.reroutes = false;
+  k.dispatch.plan.batch_records_max = std::max<std::size_t>(7, k.dispatch.plan.batch_records_max);
+  k.producers = static_cast<std::uint32_t>(r.range(1, 2));
+  k.consumers = 1;
+  k.message_bytes_max = r.below(2) == 0 ? 20 : 200;
+  k.slow_disk_max = r.below(2) == 0 ? Nanos(0) : Nanos(40ms);
+  k.text =
+      cat("under load; segment ", k.log.segment_bytes, ", batch ",
+          k.dispatch.plan.batch_records_max, ", message ", k.message_bytes_max, ", producers ",
+          k.producers, ", freeze ", format_duration(timing.freeze_ttl), ", rate ",
+          k.config.moves.max_bytes_per_second, ", slow disks ", format_duration(k.slow_disk_max));
   return k;
 }
 

@@ -21,12 +21,17 @@ struct Knobs {
   bool reroutes = false;
   int nodes = 1;
   bool moves = false;  // an operator moves partitions about
+  // One partition under constant load, which is moved about; whoever takes part is struck.
+  bool under_load = false;
+  Nanos slow_disk_max{0};  // every tenth disk call takes up to so long
   std::string text;
 };
 
 // The name of a node of a cluster, and of its machine.
 std::string host_of(int index);
 Knobs draw_knobs(const sim::Sim& sim, bool cluster, bool moves);
+// Of the scenario "moves": four nodes, one partition, everything that moves wait for is short.
+Knobs draw_load_knobs(const sim::Sim& sim);
 // Small enough that the script rolls segments and WAL files, with nothing left to chance.
 Knobs script_knobs();
 

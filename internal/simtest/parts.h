@@ -21,6 +21,21 @@ using sim::Rng;
 
 inline constexpr const char* kTopics[] = {"orders", "clicks", "audit", "short"};
 
+// What is done to whom in the middle of a move (strikes.cpp).
+struct Strike {
+  enum class Victim { source, target, leader, source_target, source_leader, target_leader };
+  enum class Action { pause, cut_off, power_cut, kill9 };
+  std::string phase;  // of the move, as its target reports it
+  Nanos delay{0};     // after that phase was first seen
+  Victim victim = Victim::source;
+  Action action = Action::pause;
+  Nanos length{0};
+  bool retargeted = false;  // meanwhile the operator sends it elsewhere
+  // The source comes back just when it would be replaced, and the target is paused.
+  bool source_returns = false;
+  bool replaces = false;  // the second half of that
+};
+
 enum class Phase { faults, calm, read_back };
 
 class App;
@@ -42,6 +57,22 @@ class World {
   void ambush(std::uint64_t number);
   void watch_for_freezes(std::uint64_t number, int looks);
   void strike(const Assignment& frozen, std::uint64_t number);
+
+  // ---- one partition under load (strikes.cpp)
+  Strike draw_strike(std::uint64_t number) const;
+  // After each step of the simulation.
+  void watch_moves();
+  // True if the move is where the strike is to come.
+  bool watch_for(const Strike& strike, int node);
+  void strike_at(const Assignment& row, Strike strike);
+  void hold(int node, const Strike& strike);
+  void bring_back(int node);
+  void await_replacement(int target, const Strike& strike);
+  void separate(int a, int b, Nanos length);
+  void move_on(const Assignment& row, int node);
+  App* anybody();
+  int leader();
+
   bool each_node(const std::function<bool(App&)>& holds);
   std::uint64_t unsettled();
   bool has_disk(int node, const std::string& disk);
@@ -106,6 +137,13 @@ class World {
   std::vector<FormerOwner> former_owners_;
   std::vector<Nanos> went_down_at_;
   std::vector<Nanos> down_until_;
+  struct AwaitedStrike {
+    Strike strike;
+    int node = 0;  // says where to
+    Nanos until{0};
+  };
+  std::vector<AwaitedStrike> strikes_;
+  Nanos operator_rests_until_{0};
   std::set<int> cut_off_;  // from all others, until they are healed one by one
   std::vector<std::unique_ptr<sim::Machine>> machines_;
 
@@ -168,6 +206,8 @@ class App {
   Task<void> consumer(std::uint32_t index);
   Task<void> administrator();
   Task<void> mover();
+  Task<void> make_topic();
+  const char* draw_topic(Rng& random) const;
   Task<void> move_somewhere(Rng& random);
   Task<void> move_away(int node);
   std::optional<metastore::Command> draw_move(Rng& random, const metastore::TopicRow& row,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "internal/simtest/world.h"
 
 namespace narad::simtest {
@@ -60,6 +62,25 @@ sim::Plan cluster_plan_of(std::uint64_t seed) {
   }
   sim::Plan plan = sim::draw_plan(shape, seed);
   if (moves) plan.options["moves"] = 1;
+  return plan;
+}
+
+sim::Plan moves_plan_of(std::uint64_t seed) {
+  sim::PlanShape shape;
+  shape.scenario = kMovesScenario;
+  shape.nodes = {0, 1, 2};
+  shape.duration_ms = 40'000;
+  shape.faults_max = 7;
+  shape.kinds = {{"strike", 1, 999'999}};
+  sim::Plan plan = sim::draw_plan(shape, seed);
+  // A first one in every plan, early enough for the longest.
+  sim::Rng first(sim::derive(seed, "first strike"));
+  const sim::Fault early{3'000, "strike", static_cast<int>(first.below(3)),
+                         static_cast<std::int64_t>(first.below(1'000'000))};
+  const auto later = std::find_if(plan.faults.begin(), plan.faults.end(),
+                                  [&](const auto& f) { return f.at_ms > early.at_ms; });
+  plan.faults.insert(later, early);
+  plan.options["workload"] = 300;
   return plan;
 }
 

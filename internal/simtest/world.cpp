@@ -26,9 +26,10 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       scripted_(plan.option("script", 0) != 0),
       sim_(plan.seed),
       net_(sim_),
-      knobs_(scripted_ ? script_knobs()
-                       : draw_knobs(sim_, plan.scenario == kClusterScenario,
-                                    plan.option("moves", 0) != 0)),
+      knobs_(scripted_                         ? script_knobs()
+             : plan.scenario == kMovesScenario ? draw_load_knobs(sim_)
+                                               : draw_knobs(sim_, plan.scenario == kClusterScenario,
+                                                            plan.option("moves", 0) != 0)),
       oracle_(knobs_.nodes > 1, [this] { return sim_.now(); }),
       shown_(static_cast<std::size_t>(knobs_.nodes)),
       went_down_at_(shown_.size(), Nanos(-1h)),
@@ -46,6 +47,10 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       // Any two clocks differ by less than a factor of two: all that moves assume of them.
       sim::Rng random = sim_.stream("clock rate", static_cast<std::uint64_t>(i));
       machines_.back()->clock().set_rate(static_cast<sim::Ppm>(random.range(700'000, 1'350'000)));
+    }
+    if (knobs_.slow_disk_max > Nanos(0)) {
+      machines_.back()->disk().faults.slow = 100'000;
+      machines_.back()->disk().faults.slow_max = knobs_.slow_disk_max;
     }
     machines_.back()->set_on_down([this, i](sim::Machine::Kill) { went_down(i); });
   }
@@ -166,6 +171,13 @@ void World::run_faults() {
         [&] {
           return script_done_ ||
                  (machine.boots() > 1 && machine.up() && machine.component<App>().ready());
+        },
+        kFaultsFor);
+  } else if (knobs_.under_load) {
+    sim_.run_until(
+        [this] {
+          watch_moves();
+          return false;
         },
         kFaultsFor);
   } else {

@@ -16,10 +16,14 @@ namespace narad::simtest {
 
 // A cluster of three to five nodes in place of one.
 inline constexpr const char* kClusterScenario = "cluster";
+// Four nodes and one partition under constant load, moved about; at a step of the move that the
+// seed draws, one who takes part is paused, cut off or killed.
+inline constexpr const char* kMovesScenario = "moves";
 
 // The faults that `seed` draws.
 sim::Plan plan_of(std::uint64_t seed);
 sim::Plan cluster_plan_of(std::uint64_t seed);
+sim::Plan moves_plan_of(std::uint64_t seed);
 
 // One fixed script instead of the random workload (create, produce across segment rolls, consume,
 // ack out of order, retention, delete, recreate), and, if `call` is not 0, a power cut at that disk

@@ -48,6 +48,21 @@ TEST(ClusterWorld, UnderRandomFaults_PromisesHold) {
   }
 }
 
+TEST(MovesWorld, StruckAtItsSteps_PromisesHold) {
+  std::uint64_t moved = 0, struck = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const RunResult r = run(moves_plan_of(seed));
+    EXPECT_EQ(r.outcome.violation, "") << "seed " << seed << " (" << r.options << ")\n"
+                                       << sim::plan_text(moves_plan_of(seed));
+    for (const auto& [mark, n] : r.outcome.reach.all()) {
+      if (mark == "partition moved" || mark == "partition promoted") moved += n;
+      if (mark.starts_with("strike: ") && mark != "strike: never came") struck += n;
+    }
+  }
+  EXPECT_GE(moved, 15u);
+  EXPECT_GE(struck, 20u);
+}
+
 TEST(World, SameSeed_RepeatsEventForEvent) {
   const auto scenario = [](const sim::Plan& plan, const sim::RunWish& wish) {
     return run(plan, wish).outcome;
@@ -65,7 +80,8 @@ TEST(FoundPlans, OfWholeNodes_StayFixed) {
     std::ifstream in(entry.path());
     auto plan = sim::parse_plan(std::string(std::istreambuf_iterator<char>(in), {}));
     ASSERT_TRUE(plan) << entry.path() << ": " << plan.error().text();
-    if (plan.value().scenario != "single-node" && plan.value().scenario != kClusterScenario)
+    const std::string& scenario = plan.value().scenario;
+    if (scenario != "single-node" && scenario != kClusterScenario && scenario != kMovesScenario)
       continue;
     ++plans;
     EXPECT_EQ(run(plan.value()).outcome.violation, "") << entry.path();
