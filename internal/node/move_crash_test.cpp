@@ -131,7 +131,7 @@ TEST(MoveOntoANode, CON_1_CON_9_ArrivesWhole_AndIsServedFromWhereItsConsumersWer
   world.set_target();
   ASSERT_TRUE(arrives(world));
   EXPECT_EQ(flips, 1u);
-  (void)read_here(world);
+  EXPECT_EQ(read_here(world).problem, "");  // reading opens it
   ASSERT_EQ(site(world).partitions().open_now().size(), 1u);
   EXPECT_EQ(site(world).partitions().open_now()[0]->delivery->stats().frontier, Offset(12));
   expect_everything_here(world, "undisturbed");
@@ -239,6 +239,11 @@ TEST(MoveOntoANode, EveryFailedDiskCall_OneOwnerAndEveryRecord) {
         disk.fail_call(kind, n, false, n % 2 == 0 ? 28 /* ENOSPC */ : 5 /* EIO */, part);
         world.set_target();
         const std::string when = cat(sim::to_string(kind), " ", n, " on ", part);
+        ASSERT_TRUE(world.until([&] { return world.row().target_node.empty(); }, 20min)) << when;
+        if (!world.here()) {
+          ASSERT_EQ(n % 2, 0u) << when << ": a move is given back for lack of room only";
+          world.set_target();
+        }
         ASSERT_TRUE(arrives(world)) << when;
         const bool met = disk.failure_fired();
         disk.clear_failures();
