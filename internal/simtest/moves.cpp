@@ -143,10 +143,34 @@ void World::look() {
     if (view == shown_[i]) continue;
     any = true;
     shown_[i] = view;
+    const metastore::ViewPtr& newest = ownership_.newest();
+    if (newest == nullptr || view->applied > newest->applied) note_deaths(*view);
     for (const auto& change : ownership_.shown(view)) changed_hands(change);
   }
   ownership_.asked_all(sim_.now());
   if (any) check_former_owners();
+}
+
+void World::note_deaths(const metastore::State& state) {
+  state.members.for_each([&](const auto& m) {
+    if (m->status != metastore::MemberStatus::dead) {
+      died_at_.erase(m->id);
+    } else {
+      died_at_.emplace(m->id, sim_.now());
+    }
+  });
+}
+
+// An owner is replaced only after it has counted as dead for four times dead_after, by a clock that
+// is less than half too fast. One that was alive just now may have committed what nobody copied.
+void World::check_silence(const Ownership::Change& change) {
+  const auto died = died_at_.find(change.from);
+  const bool counts_as_dead = died != died_at_.end();
+  const Nanos dead_for = counts_as_dead ? sim_.now() - died->second : Nanos(0);
+  if (dead_for >= knobs_.config.timing.dead_after * 2) return;
+  oracle_.violation(cat(change.to, " took the place of ", change.from, " at ",
+                        to_string(change.log.partition), ", which had counted as dead for ",
+                        format_duration(dead_for)));
 }
 
 void World::look_regularly() {
@@ -169,6 +193,7 @@ void World::changed_hands(const Ownership::Change& change) {
     oracle_.moved(change.log, same_life ? change.armed_after : Nanos(0),
                   life_of(at, machine.boots()));
   } else if (change.how == MoveOutcome::promoted) {
+    check_silence(change);
     oracle_.promoted(change.log);
     if (wiped_ == from) oracle_.copies_lost(change.log);
   }

@@ -33,7 +33,9 @@ struct Strike {
   bool retargeted = false;  // meanwhile the operator sends it elsewhere
   // The source comes back just when it would be replaced, and the target is paused.
   bool source_returns = false;
-  bool replaces = false;  // the second half of that
+  bool whole = false;      // only while all that was listed is copied
+  bool in_commit = false;  // only while the source writes a commit
+  bool replaces = false;   // the second half of that
 };
 
 enum class Phase { faults, calm, read_back };
@@ -64,6 +66,7 @@ class World {
   void watch_moves();
   // True if the move is where the strike is to come.
   bool watch_for(const Strike& strike, int node);
+  bool commits_now(int node);
   void strike_at(const Assignment& row, Strike strike);
   void hold(int node, const Strike& strike);
   void bring_back(int node);
@@ -96,6 +99,8 @@ class World {
     if (knobs_.reroutes) return Oracle::Reroutes::any;
     return deaths_ ? Oracle::Reroutes::of_dead_owners : Oracle::Reroutes::none;
   }
+  void note_deaths(const metastore::State& state);
+  void check_silence(const Ownership::Change& change);
   void changed_hands(const Ownership::Change& change);
   void check_former_owners();
   bool moves_ended();
@@ -135,6 +140,7 @@ class World {
     Offset hwm{0};
   };
   std::vector<FormerOwner> former_owners_;
+  std::map<std::string, Nanos> died_at_;  // members that count as dead, since when
   std::vector<Nanos> went_down_at_;
   std::vector<Nanos> down_until_;
   struct AwaitedStrike {

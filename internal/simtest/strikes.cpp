@@ -83,6 +83,9 @@ Strike World::draw_strike(std::uint64_t number) const {
     s.action = pick(random, {Action::pause, Action::cut_off});
     s.length = dead * 8;
     s.retargeted = false;
+    s.whole = true;
+    s.in_commit = s.phase == "copying" && s.action == Action::pause;
+    if (s.in_commit) s.delay = Nanos(0);
     s.source_returns = random.below(2) == 0;
   } else if (aim == 1) {
     // A flip that comes late: its freeze, or its move, is over by then.
@@ -139,8 +142,21 @@ bool World::watch_for(const Strike& strike, int node) {
   if (!machine->up() || !machine->component<App>().started()) return false;
   for (const wire::MoveReport& report : machine->component<App>().node().move_reports()) {
     if (report.move.move_id != row->move_id || report.phase != strike.phase) continue;
+    if (strike.whole && (report.bytes_total == 0 || report.bytes_done < report.bytes_total))
+      continue;
+    if (strike.in_commit && !commits_now(node_of(row->owner_node))) continue;
     later(strike.delay, [this, a = *row, strike] { strike_at(a, strike); });
     return true;
+  }
+  return false;
+}
+
+// Whether a commit that has passed the gate is not answered yet.
+bool World::commits_now(int node) {
+  sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
+  if (!machine.up() || !machine.component<App>().started()) return false;
+  for (const auto& open : machine.component<App>().node().partitions().open_now()) {
+    if (open->log->log_end() > open->log->hwm()) return true;
   }
   return false;
 }
