@@ -69,9 +69,9 @@ bool knows_topic(Broker& node, const std::string& topic);
 // The reasons in a /readyz answer; empty if the node is ready or does not answer.
 std::string waiting_for(std::uint16_t port);
 
-// Consumes and acks through the living nodes in turn until `payloads` is empty. Answers what was not
-// seen when none of them came for `limit` any more; messages are acked through another node than
-// the one that gave them.
+// Consumes and acks through the living nodes in turn until `payloads` is empty. Answers what was
+// not seen when none of them came for `limit` any more; messages are acked through another node
+// than the one that gave them.
 std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
                                   std::set<std::string> payloads, Duration limit);
 
