@@ -141,11 +141,12 @@ struct Bench {
   // of them are left alone.
   template <class Code>
   double nanoseconds(Api& to, Code code, const http::Request& request, int count) {
+    const int each = count / kRounds;
     double best = 1e18;
     for (int round = 0; round < kRounds; ++round) {
       asio::io_context loop;
       const auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < count / kRounds; ++i) {
+      for (int i = 0; i < each; ++i) {
         http::Request copy = request;
         copy.match = to.router().match(copy.method, copy.path());
         asio::co_spawn(loop, code(to, std::move(copy)), asio::detached);
@@ -154,7 +155,7 @@ struct Bench {
       }
       const std::chrono::duration<double, std::nano> took =
           std::chrono::steady_clock::now() - begin;
-      best = std::min(best, took.count() / (count / kRounds));
+      best = std::min(best, took.count() / each);
     }
     return best;
   }

@@ -125,14 +125,16 @@ Task<void> World::flip() {
 }
 
 template <class Body>
+Task<void> with_world(Env& env, Body body) {
+  World world(env);
+  co_await world.open();
+  co_await body(world);
+  co_await world.close();
+}
+template <class Body>
 void in_world(Body body) {
   sim::Solo solo;
-  solo.run([body](Env& env) -> Task<void> {
-    World world(env);
-    co_await world.open();
-    co_await body(world);
-    co_await world.close();
-  });
+  solo.run([body](Env& env) { return with_world(env, body); });
 }
 
 Task<void> find(World& w) {
