@@ -199,7 +199,7 @@ Task<bool> App::consume_some(Rng& random, std::string name, bool drain) {
     // What was answered by a life that has ended since, or by a former owner, is known to nobody.
     const auto life = [&] {
       world_.look();
-      return world_.life_since(at, log, settled);
+      return sees_owner(log) ? world_.life_since(at, log, settled) : -1;
     };
     const std::uint64_t dice = drain ? 0 : random.below(100);
     if (dice < 80) {
@@ -236,9 +236,19 @@ void App::note_delivery(const LogName& log, const StoredRecord& record, const Wo
   if (!owner) return world_.oracle_.seen(log, record);
   const auto at = static_cast<std::size_t>(*owner);
   sim::Machine& machine = *world_.machines_[at];
-  const int life = world_.life_since(at, log, asked);
+  const int life = sees_owner(log) ? world_.life_since(at, log, asked) : -1;
   world_.oracle_.delivered(log, record, life, asked.mono[at], machine.clock().mono(), visibility);
   if (*owner != index_) world_.reach_.hit("delivered by another node than the owner");
+}
+
+// Whether calls of this node go to the one that owns the log. One that is cut off asks, or is, a
+// former owner, whose acks stay behind when it is replaced.
+bool App::sees_owner(const LogName& log) {
+  const auto owner = world_.owner_of(log);
+  const auto view = node_.broker().view();
+  const Assignment* row = view->assignment(log.partition.topic, log.partition.partition);
+  return owner && row != nullptr && row->incarnation == log.incarnation &&
+         world_.node_of(row->owner_node) == *owner;
 }
 
 // One call per owner in place of one per message: draining a cluster is not what is under test.
@@ -255,7 +265,7 @@ Task<void> App::ack_all(Topic topic, std::vector<api::LeasedMessage> messages) {
     if (!results[i] || !owner) continue;
     const auto at = static_cast<std::size_t>(*owner);
     sim::Machine& machine = *world_.machines_[at];
-    const int life = world_.life_since(at, log, settled);
+    const int life = sees_owner(log) ? world_.life_since(at, log, settled) : -1;
     if (life < 0) continue;
     world_.oracle_.acked(log, handles[i].offset, life, machine.clock().mono());
   }

@@ -228,6 +228,7 @@ class App {
   MessagePtr make_message(Rng& random, const Topic& topic, std::uint64_t& id);
   void note_durable_acks();
   Task<void> ack_all(Topic topic, std::vector<api::LeasedMessage> messages);
+  bool sees_owner(const LogName& log);
   void note_delivery(const LogName& log, const StoredRecord& record, const World::Moment& asked,
                      Nanos visibility);
   Nanos pause(Rng& random, Nanos most) {
