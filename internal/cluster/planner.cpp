@@ -116,6 +116,7 @@ class Planner {
         if (short_of_room) r->share = r->count;
         return short_of_room;
       });
+      room_lacks_ = room_lacks_ || before != sharing.size();
     }
     for (const auto& [id, r] : receivers_) plan_.shares.push_back({id, r.count, r.share});
   }
@@ -154,9 +155,9 @@ class Planner {
   void place(const Item& item, const std::string& reason) {
     Receiver* target = best_for(item);
     if (target == nullptr) {
-      // Everybody has its share: more are on their way than fit, or there is no room.
-      const bool homeless = reason == kDraining && !limits_.full.empty();
-      if (homeless) plan_.explained[item.explained].verdict = Verdict::no_room;
+      // Everybody has its share: more are on their way than fit, or somebody has no room for his.
+      const bool no_room = reason == kDraining && room_lacks_;
+      if (no_room) plan_.explained[item.explained].verdict = Verdict::no_room;
       return;
     }
     ++plan_.wanted;
@@ -228,6 +229,7 @@ class Planner {
   const PlannerLimits& limits_;
   std::map<std::string, Receiver> receivers_;
   std::vector<Item> homeless_;  // of draining owners
+  bool room_lacks_ = false;     // somebody gets less than a share for lack of room
   std::size_t in_flight_ = 0;   // moves, those of this plan included
   MovePlan plan_;
 };

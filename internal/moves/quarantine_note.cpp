@@ -15,6 +15,7 @@ std::string note_path(const std::string& directory) {
 
 void note_quarantine(FileSystem& fs, const std::string& directory, std::string_view why) {
   const std::string text = cat(why.substr(0, kNoteBytesMax - 1), "\n");
+  // A disk that does not take a note (it may be full) must not keep a copy from being set aside.
   (void)replace_file(fs, note_path(directory), as_bytes(text));
 }
 

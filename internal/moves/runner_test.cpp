@@ -99,6 +99,18 @@ class RunnerTest : public ::testing::Test {
   bool becomes(std::string_view phase, Nanos limit = 60s) {
     return world.until([&] { return report().phase == phase; }, limit);
   }
+  // A move whose source is away is aborted in mid-copy, and this process ends with it.
+  void end_in_mid_copy() {
+    world.log.append(300);
+    ASSERT_TRUE(world.boot());
+    world.source.faults.latency = 20ms;
+    world.set_target();
+    ASSERT_TRUE(world.until([&] { return report().bytes_done > 6000; }, 60s));
+    world.source.faults.unreachable = true;
+    world.clear_target();
+    world.pass(1s);
+    world.machine.kill(sim::Machine::Kill::process_exit);
+  }
   bool arrives(Nanos limit = 120s) {
     return world.until([&] { return world.here() && stats().done == 1 && reports() == 0; }, limit);
   }
@@ -682,15 +694,7 @@ TEST_F(RunnerTest, DiskThatIsNotThere_KeepsNoLaterMoveOfThePartitionWaiting) {
 }
 
 TEST_F(RunnerTest, TGT_9_TGT_10_StagingOfAMoveThatEndedMeanwhile_GoesOnceTheOwnerVouches) {
-  world.log.append(300);
-  ASSERT_TRUE(world.boot());
-  world.source.faults.latency = 20ms;
-  world.set_target();
-  ASSERT_TRUE(world.until([&] { return report().bytes_done > 6000; }, 60s));
-  world.source.faults.unreachable = true;
-  world.clear_target();
-  world.pass(1s);
-  world.machine.kill(sim::Machine::Kill::process_exit);
+  ASSERT_NO_FATAL_FAILURE(end_in_mid_copy());
   ASSERT_TRUE(world.boot());
   world.pass(1min);
   EXPECT_TRUE(exists(kStaged)) << "nobody has vouched for what it holds";
@@ -705,15 +709,7 @@ TEST_F(RunnerTest, TGT_9_TGT_10_StagingOfAMoveThatEndedMeanwhile_GoesOnceTheOwne
 }
 
 TEST_F(RunnerTest, StagingThatADiskDoesNotGiveAtTheStart_IsLookedAtAgain) {
-  world.log.append(300);
-  ASSERT_TRUE(world.boot());
-  world.source.faults.latency = 20ms;
-  world.set_target();
-  ASSERT_TRUE(world.until([&] { return report().bytes_done > 6000; }, 60s));
-  world.source.faults.unreachable = true;
-  world.clear_target();
-  world.pass(1s);
-  world.machine.kill(sim::Machine::Kill::process_exit);
+  ASSERT_NO_FATAL_FAILURE(end_in_mid_copy());
   const std::string other = "/data/.moves/other-0";  // of nobody knows which move, and empty
   ASSERT_TRUE(world.machine.disk().mkdir(other));
   world.machine.disk().fail_call(sim::FsCall::pread, 1, true, EIO, kStaged);

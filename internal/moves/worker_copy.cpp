@@ -150,7 +150,9 @@ Task<void> Worker::pass(Step step) {
   auto copied = accepted ? Result<std::uint64_t>(0) : Result<std::uint64_t>(accepted.error());
   if (accepted) {
     take_figures();
-    const auto room = step.frozen ? Result<void>(ok()) : co_await reserve_room();
+    // Not under a freeze: the tail is small, and each chunk of it leaves free what is kept free.
+    Result<void> room = ok();
+    if (mover_.phase() != "draining") room = co_await reserve_room();
     copied = room ? co_await copy_missing() : Result<std::uint64_t>(room.error());
     take_figures();
   }

@@ -25,6 +25,18 @@ class PassingProposer : public metastore::Proposer {
   bool caught_up() const override { return inner_.caught_up(); }
 
  protected:
+  // The flip under a freeze that is armed for it; `refused` if that cannot be had.
+  Task<Result<CommandResult>> flip_anew(metastore::CompleteMove flip,
+                                        Result<CommandResult> refused) {
+    Command arm = metastore::ArmFreeze{flip.name, flip.incarnation, flip.partition,
+                                       flip.source_node, flip.move_id};
+    auto armed = co_await inner_.propose(std::move(arm));
+    if (!armed || !armed.value().done()) co_return refused;
+    flip.epoch = std::get<metastore::AssignmentRow>(armed.value().row).assignment.freeze_epoch;
+    Command again = std::move(flip);
+    co_return co_await inner_.propose(std::move(again));
+  }
+
   metastore::Proposer& inner_;
 };
 
@@ -39,14 +51,7 @@ class FlipWithoutEpoch final : public PassingProposer {
     metastore::CompleteMove again = *flip;
     auto result = co_await inner_.propose(std::move(command));
     if (!result || result.value().code != metastore::ResultCode::conflict) co_return result;
-    metastore::ArmFreeze arm{again.name, again.incarnation, again.partition, again.source_node,
-                             again.move_id};
-    Command fit = std::move(arm);
-    auto armed = co_await inner_.propose(std::move(fit));
-    if (!armed || !armed.value().done()) co_return result;
-    again.epoch = std::get<metastore::AssignmentRow>(armed.value().row).assignment.freeze_epoch;
-    Command flipped = std::move(again);
-    co_return co_await inner_.propose(std::move(flipped));
+    co_return co_await flip_anew(std::move(again), std::move(result));
   }
 };
 
@@ -66,14 +71,7 @@ class FlipWithoutMoveId final : public PassingProposer {
     if (row == nullptr || row->assignment.target_node.empty()) co_return result;
     if (row->assignment.move_id == again.move_id) co_return result;
     again.move_id = row->assignment.move_id;
-    metastore::ArmFreeze arm{again.name, again.incarnation, again.partition, again.source_node,
-                             again.move_id};
-    Command fit = std::move(arm);
-    auto armed = co_await inner_.propose(std::move(fit));
-    if (!armed || !armed.value().done()) co_return result;
-    again.epoch = std::get<metastore::AssignmentRow>(armed.value().row).assignment.freeze_epoch;
-    Command flipped = std::move(again);
-    co_return co_await inner_.propose(std::move(flipped));
+    co_return co_await flip_anew(std::move(again), std::move(result));
   }
 };
 

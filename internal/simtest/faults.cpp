@@ -170,17 +170,10 @@ void World::watch_for_freezes(std::uint64_t number, int looks) {
 }
 
 void World::strike(const Assignment& frozen, std::uint64_t number) {
-  std::string leader;
-  for (const auto& machine : machines_) {
-    if (!machine->up() || !machine->component<App>().started()) continue;
-    const auto seen = machine->component<App>().node().metastore().leader();
-    if (seen.is_self) leader = machine->host();
-  }
-  const std::string who = number % 3 == 0   ? frozen.owner_node
-                          : number % 3 == 1 ? frozen.target_node
-                                            : leader;
-  if (who.empty()) return;
-  const int node = node_of(who);
+  const std::string& who = number % 3 == 0 ? frozen.owner_node : frozen.target_node;
+  if (number % 3 != 2 && who.empty()) return;
+  const int node = number % 3 == 2 ? leader() : node_of(who);
+  if (node < 0) return;
   sim::Machine& machine = *machines_[static_cast<std::size_t>(node)];
   if (!machine.up() || machine.paused()) return;
   const Nanos length = knobs_.config.timing.freeze_ttl * 5 / 4 + 500ms;
