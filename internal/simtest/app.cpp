@@ -248,7 +248,7 @@ bool App::sees_owner(const LogName& log) {
   const auto view = node_.broker().view();
   const Assignment* row = view->assignment(log.partition.topic, log.partition.partition);
   return owner && row != nullptr && row->incarnation == log.incarnation &&
-         row->owner_node == host_of(*owner);
+         !row->owner_node.empty() && world_.node_of(row->owner_node) == *owner;
 }
 
 // One call per owner in place of one per message: draining a cluster is not what is under test.
