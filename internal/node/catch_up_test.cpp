@@ -66,5 +66,46 @@ TEST(CatchUp, WithoutAMajority_EndsWithinASecond) {
   }
 }
 
+Task<void> leader_read(Running* r, std::shared_ptr<std::optional<bool>> reached) {
+  auto index = co_await r->node.metastore().barrier(5s);
+  *reached = index.has_value();
+}
+
+// Whether node i could read as the leader does; its view is then at least that.
+bool leader_read(Cluster& c, int i) {
+  auto reached = std::make_shared<std::optional<bool>>();
+  c.running(i).tasks.spawn("leader read", leader_read(&c.running(i), reached));
+  EXPECT_TRUE(c.sim.run_until([&] { return reached->has_value(); }, 10s));
+  return reached->value_or(false);
+}
+
+// The row of a partition is read behind an index that only who leads a majority names.
+TEST(LeaderRead, FLP_7_LeaderThatIsCutOff_GivesNoneAndTheOthersReadWhatIsTrue) {
+  Cluster c(3);
+  ASSERT_NO_FATAL_FAILURE(form(c));
+  const int old_leader = c.broker(1).cluster_info().leader.back() - '0';
+  const int maker = old_leader % 3 + 1, reader = maker % 3 + 1;
+  ASSERT_TRUE(leader_read(c, old_leader));
+  c.net.partition({old_leader - 1});
+  ASSERT_TRUE(c.running(old_leader).node.metastore().caught_up()) << "it knows nothing of it yet";
+  EXPECT_FALSE(leader_read(c, old_leader));
+
+  ASSERT_TRUE(c.sim.run_until([&] { return leader_read(c, maker); }, 1min));
+  auto made = std::make_shared<bool>(false);
+  c.running(maker).tasks.spawn("create", create(&c.running(maker), "orders", made));
+  ASSERT_TRUE(c.sim.run_until([&] { return *made; }, 30s));
+  const auto row_at = [&](int i) {
+    return c.broker(i).view()->assignment("orders", PartitionId(0));
+  };
+  ASSERT_TRUE(leader_read(c, reader));
+  EXPECT_NE(row_at(reader), nullptr);
+  EXPECT_FALSE(leader_read(c, old_leader));
+  EXPECT_EQ(row_at(old_leader), nullptr) << "what it has is not what is true";
+
+  c.net.heal();
+  ASSERT_TRUE(c.sim.run_until([&] { return leader_read(c, old_leader); }, 1min));
+  EXPECT_NE(row_at(old_leader), nullptr);
+}
+
 }  // namespace
 }  // namespace narad::node

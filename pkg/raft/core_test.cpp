@@ -185,6 +185,32 @@ TEST(RaftCore, ProposalOverTheLimit_IsRefused) {
   EXPECT_TRUE(g[1].propose(at).has_value());
 }
 
+TEST(RaftCore, FLP_7_ReadThatReachesAFollower_IsRefusedAndOneOfTheLeaderWaitsForItsMajority) {
+  Group g({1, 2, 3});
+  g.elect(1);
+  Message ask;
+  ask.kind = MessageKind::read_request;
+  ask.from = R(2);
+  ask.to = R(3);
+  ask.term = g[3].term();
+  ask.context = 9;
+  ASSERT_TRUE(g.step(ask).has_value());
+  g.deliver();
+  ASSERT_EQ(g.reads[2].size(), 1u);
+  EXPECT_EQ(g.reads[2][0].index, std::nullopt) << "a follower's commit index proves nothing";
+
+  ask.to = R(1);
+  g.cut = [](const Message& m) { return m.kind == MessageKind::heartbeat_reply; };
+  ASSERT_TRUE(g.step(ask).has_value());
+  g.deliver();
+  EXPECT_EQ(g.reads[2].size(), 1u) << "nobody has confirmed that it still leads";
+  g.heal();
+  g.tick(1);
+  g.deliver();
+  ASSERT_EQ(g.reads[2].size(), 2u);
+  EXPECT_EQ(g.reads[2][1].index, g[1].commit_index());
+}
+
 TEST(RaftCore, ProposalToAFollower_IsRefused) {
   Group g({1, 2, 3});
   g.elect(1);
