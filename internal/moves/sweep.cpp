@@ -9,6 +9,10 @@ namespace {
 
 constexpr Nanos kBarrierDeadline = std::chrono::seconds(5);
 
+Judgement unreadable(const Error& why) {
+  return {SweepVerdict::defer, cat("this copy cannot be read: ", why.text())};
+}
+
 }  // namespace
 
 Sweep::Sweep(Env& env, std::string node_id, metastore::Proposer& metastore, SourceCalls& owners,
@@ -38,8 +42,26 @@ SweepTerms Sweep::terms(const StaleCopy& copy) const {
   return terms;
 }
 
-// The owner is asked before anything is read here, and its answer is confirmed after.
+// What the verdict rests on is confirmed after everything has been read; the acts check the row
+// once more.
 Task<Judgement> Sweep::judge(StaleCopy copy, LocalCopy& seen) {
+  Judgement judged;
+  if (copy.used) {
+    judged = co_await judge_by_owner(copy, seen);
+  } else {
+    auto local = co_await place_.inspect(copy);
+    if (!local) co_return unreadable(local.error());
+    seen = std::move(local.value());
+    judged = judge_unused_copy(seen);
+  }
+  if (judged.verdict == SweepVerdict::defer) co_return judged;
+  auto barrier = co_await metastore_.barrier(kBarrierDeadline);
+  if (!barrier) co_return Judgement{SweepVerdict::defer, barrier.error().text()};
+  co_return judged;
+}
+
+// The owner is asked before anything is read here.
+Task<Judgement> Sweep::judge_by_owner(StaleCopy copy, LocalCopy& seen) {
   const wire::MoveRef outside{copy.partition, copy.incarnation, RaftIndex(0)};
   auto owner = co_await owners_.listing(copy.owner, outside);
   if (!owner) {
@@ -50,16 +72,9 @@ Task<Judgement> Sweep::judge(StaleCopy copy, LocalCopy& seen) {
     co_return Judgement{SweepVerdict::defer, "the owner serves another life of the topic"};
   }
   auto local = co_await place_.inspect(copy);
-  if (!local) {
-    co_return Judgement{SweepVerdict::defer,
-                        cat("this copy cannot be read: ", local.error().text())};
-  }
+  if (!local) co_return unreadable(local.error());
   seen = std::move(local.value());
-  Judgement judged = judge_stale_copy(seen, owner.value(), terms(copy));
-  if (judged.verdict == SweepVerdict::defer) co_return judged;
-  auto barrier = co_await metastore_.barrier(kBarrierDeadline);
-  if (!barrier) co_return Judgement{SweepVerdict::defer, barrier.error().text()};
-  co_return judged;
+  co_return judge_stale_copy(seen, owner.value(), terms(copy));
 }
 
 Task<void> Sweep::look_at(StaleCopy copy) {
@@ -68,8 +83,9 @@ Task<void> Sweep::look_at(StaleCopy copy) {
   const std::string name = to_string(copy.partition);
   Result<std::string> acted = std::string();
   if (judged.verdict == SweepVerdict::reclaim) {
-    // Proof: the owner's own listing shows all of it that is wanted, and a barrier made after that
-    // listing still shows that owner; the place checks the row once more under the topic's lock.
+    // Proof: the owner's own listing shows all of it that is wanted (or: it holds no record, and
+    // its partition was never used), and a barrier made after that has let the state show whether
+    // the owner is still the same; the place checks the row once more under the topic's lock.
     auto gone = co_await place_.reclaim(copy, std::move(seen));
     if (!gone) acted = gone.error();
   } else if (judged.verdict == SweepVerdict::quarantine) {

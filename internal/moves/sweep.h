@@ -15,19 +15,21 @@
 namespace narad::moves {
 
 // A partition directory of this node, of the life of its topic that the metastore shows, whose
-// partition another node owns and that is not on its way back here.
+// partition another node owns and that is not on its way back here. It may be of a partition that
+// was never used: made for a first record whose MarkUsed came to nothing.
 struct StaleCopy {
   TopicPartition partition;
   Incarnation incarnation{0};
   std::string disk_id;
   std::string directory;
   std::string owner;  // by the state that was looked at
+  bool used = true;   // likewise
 };
 
 // What the sweep needs of the node's disks and partitions. Both acts run under the topic's lock
 // with the partition closed, and are refused (conflict) unless the applied state still shows the
-// incarnation and the owner of `copy`, no target here, and the directory carries that incarnation
-// (SWP-10 to SWP-13).
+// incarnation, the owner and the use of `copy`, no target here, and the directory carries that
+// incarnation (SWP-10 to SWP-13).
 class SweepPlace {
  public:
   virtual ~SweepPlace() = default;
@@ -35,7 +37,8 @@ class SweepPlace {
   virtual Task<Result<LocalCopy>> inspect(StaleCopy copy) = 0;
   // Deletes it if it still ends where `seen` does. REQUIRES (proof): judge_stale_copy() answered
   // `reclaim` for `seen` and what the owner listed, and a barrier made after that listing has
-  // shown the same owner.
+  // shown the same owner; or judge_unused_copy() did, and a barrier made after that look has shown
+  // that the partition is another node's and still not used.
   virtual Task<Result<void>> reclaim(StaleCopy copy, LocalCopy seen) = 0;
   // Answers where it is now.
   virtual Task<Result<std::string>> set_aside(StaleCopy copy, std::string why) = 0;
@@ -63,6 +66,7 @@ class Sweep {
  private:
   Task<void> look_at(StaleCopy copy);
   Task<Judgement> judge(StaleCopy copy, LocalCopy& seen);
+  Task<Judgement> judge_by_owner(StaleCopy copy, LocalCopy& seen);
   SweepTerms terms(const StaleCopy& copy) const;
 
   Env& env_;

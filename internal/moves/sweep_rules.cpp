@@ -79,6 +79,15 @@ bool holds_wanted_records(const LocalCopy& copy, const SweepTerms& terms) {
   return false;
 }
 
+Judgement judge_unused_copy(const LocalCopy& copy) {
+  for (std::size_t i = 0; i < copy.segments.size(); ++i) {
+    if (has_records(copy, i)) {
+      return keep("it holds records, though its partition was never used");
+    }
+  }
+  return {SweepVerdict::reclaim, "its partition was never used, and it holds no record"};
+}
+
 Judgement judge_stale_copy(const LocalCopy& copy, const wire::Listing& owner,
                            const SweepTerms& terms) {
   if (copy.segments.empty()) {

@@ -53,6 +53,10 @@ struct Judgement {
 Judgement judge_stale_copy(const LocalCopy& copy, const wire::Listing& owner,
                            const SweepTerms& terms);
 
+// Of a partition that nobody has used yet, as the metastore has it: no record of it was ever
+// acknowledged, so there is no owner to ask. What holds no record goes, anything else is kept.
+Judgement judge_unused_copy(const LocalCopy& copy);
+
 // Whether it holds a record that retention keeps.
 bool holds_wanted_records(const LocalCopy& copy, const SweepTerms& terms);
 

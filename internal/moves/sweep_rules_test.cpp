@@ -191,5 +191,19 @@ TEST(SweepRules, DirectoryWithoutSegments_GoesOnlyIfItIsEmpty) {
   EXPECT_EQ(verdict(never_written, unmarked), SweepVerdict::reclaim);
 }
 
+TEST(SweepRules, NeverUsedPartition_GoesUnlessARecordIsFound) {
+  LocalCopy copy;
+  copy.empty_directory = true;
+  EXPECT_EQ(judge_unused_copy(copy).verdict, SweepVerdict::reclaim);
+  copy.empty_directory = false;
+  EXPECT_EQ(judge_unused_copy(copy).verdict, SweepVerdict::reclaim);
+  copy.segments = {{Offset(0), 60, false, UnixMillis(1)}};
+  EXPECT_EQ(judge_unused_copy(copy).verdict, SweepVerdict::reclaim);
+  copy.end = Offset(1);
+  EXPECT_EQ(judge_unused_copy(copy).verdict, SweepVerdict::quarantine);
+  copy.segments = {{Offset(0), 60, true, UnixMillis(1)}, {Offset(1), 60, false, UnixMillis(1)}};
+  EXPECT_EQ(judge_unused_copy(copy).verdict, SweepVerdict::quarantine) << "a sealed segment";
+}
+
 }  // namespace
 }  // namespace narad::moves

@@ -148,7 +148,7 @@ class FakePlace final : public SweepPlace {
  public:
   Task<Result<std::vector<StaleCopy>>> stale_copies() override {
     co_return std::vector<StaleCopy>{
-        {{"orders", PartitionId(3)}, kLife, "disk", "/d/orders/3", "new"}};
+        {{"orders", PartitionId(3)}, kLife, "disk", "/d/orders/3", "new", used}};
   }
   Task<Result<LocalCopy>> inspect(StaleCopy) override {
     events.emplace_back("inspect");
@@ -169,6 +169,7 @@ class FakePlace final : public SweepPlace {
   bool clock_trusted() const override { return true; }
 
   LocalCopy copy;
+  bool used = true;
   std::optional<Error> unreadable, refuse;
   std::vector<std::string> events;
 };
@@ -236,6 +237,22 @@ TEST(Sweep, SWP_8_it_waits_while_it_cannot_know) {
   world.run();
   EXPECT_EQ(world.sweep.stats().deferred, 4u);
   EXPECT_EQ(world.sweep.stats().reclaimed + world.sweep.stats().quarantined, 0u);
+}
+
+TEST(Sweep, NeverUsedPartition_NeedsNoOwnerButABarrier) {
+  World world;
+  world.place.used = false;
+  world.owner.error = Error(Errc::unreachable, "no answer");
+  world.run();
+  EXPECT_EQ(world.place.events, (World::Events{"inspect", "set aside"})) << "it holds records";
+  world.place.copy.end = Offset(0);
+  world.metastore.leader_there = false;
+  world.run();
+  EXPECT_EQ(world.sweep.stats().deferred, 1u);
+  world.metastore.leader_there = true;
+  world.run();
+  EXPECT_EQ(world.sweep.stats().reclaimed, 1u);
+  EXPECT_TRUE(world.owner.asked.empty());
 }
 
 TEST(Sweep, RefusedAct_CountsAsDeferred) {

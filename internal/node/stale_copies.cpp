@@ -13,7 +13,7 @@ using moves::StaleCopy;
 
 // Of another node, for certain, and not on its way here.
 bool elsewhere(const Assignment& a, const std::string& self) {
-  return a.used && !a.owner_node.empty() && a.owner_node != self && a.target_node != self;
+  return !a.owner_node.empty() && a.owner_node != self && a.target_node != self;
 }
 
 // The directories of one topic. Incarnation and ownership come from one state, and the directory's
@@ -31,7 +31,7 @@ Result<void> find_in_topic(FileSystem& fs, const Disk& disk, const metastore::To
     const Assignment& a = row.assignments[p.value()];
     if (!elsewhere(a, self)) continue;
     const TopicPartition id{topic, p};
-    found.push_back({id, life.value(), disk.id, partition_path(disk, id), a.owner_node});
+    found.push_back({id, life.value(), disk.id, partition_path(disk, id), a.owner_node, a.used});
   }
   return ok();
 }
@@ -92,6 +92,9 @@ Result<void> StaleCopies::still_stale(const StaleCopy& copy) const {
   const Assignment& a = row->assignments[p];
   if (!elsewhere(a, node_id_) || a.owner_node != copy.owner) {
     return Error(Errc::conflict, "the partition has another owner, or comes back here");
+  }
+  if (a.used != copy.used) {
+    return Error(Errc::conflict, "the partition has been used since this copy was looked at");
   }
   return ok();
 }

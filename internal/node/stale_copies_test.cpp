@@ -300,6 +300,30 @@ Task<void> coming_back(World& w) {
 }
 TEST(StaleCopies, SWP_16_TargetBackHereIsSkipped) { in_world(coming_back); }
 
+// A first record made the directory, its MarkUsed came to nothing, and the partition was given
+// away.
+Task<void> never_used(World& w) {
+  EXPECT_TRUE(make_topic_directory(w.env.fs, w.disk(), "orders", w.topic.incarnation));
+  EXPECT_TRUE(make_directories(w.env.fs, w.directory()));
+  co_await w.set_target("there");
+  EXPECT_EQ(w.row().owner_node, "there") << "given at once: there is nothing to copy";
+  auto found = co_await w.copies->stale_copies();
+  EXPECT_EQ(found.value().size(), 1u);
+  auto copy = found.value().front();
+  EXPECT_FALSE(copy.used);
+  auto seen = co_await w.copies->inspect(copy);
+  auto other = copy;
+  other.used = true;
+  auto refused = co_await w.copies->reclaim(other, seen.value());
+  EXPECT_EQ(refused.error().code(), Errc::conflict) << "judged by another state";
+  auto gone = co_await w.copies->reclaim(copy, seen.value());
+  EXPECT_TRUE(gone) << gone.error().text();
+  EXPECT_FALSE(exists(w.env.fs, w.directory()).value());
+}
+TEST(StaleCopies, DirectoryOfAPartitionNeverUsed_GoesWithoutAskingTheOwner) {
+  in_world(never_used);
+}
+
 // ---- whole topics
 
 Task<void> unknown_topics(World& w) {
