@@ -456,4 +456,17 @@ Result<std::vector<std::string>> list_topic_directories(FileSystem& fs, const Di
   return directories;
 }
 
+Result<std::size_t> count_unmarked_topics(FileSystem& fs, const std::vector<Disk>& disks) {
+  std::size_t unmarked = 0;
+  for (const Disk& disk : disks) {
+    if (!disk.missing.empty()) continue;
+    NARAD_TRY(auto topics, list_topic_directories(fs, disk));
+    for (const std::string& topic : topics) {
+      const auto life = read_topic_incarnation(fs, topic_path(disk, topic));
+      if (!life && life.error().code() == Errc::not_found) ++unmarked;
+    }
+  }
+  return unmarked;
+}
+
 }  // namespace narad::node

@@ -119,5 +119,8 @@ Result<void> delete_partition_data(FileSystem& fs, const Disk& disk, const Topic
 
 // Names under <disk>/topics that are directories.
 Result<std::vector<std::string>> list_topic_directories(FileSystem& fs, const Disk& disk);
+// How many of them do not say which life of the topic they are of: nobody touches those but the
+// sweep of a start (SWP-20). Disks that are missing are passed over.
+Result<std::size_t> count_unmarked_topics(FileSystem& fs, const std::vector<Disk>& disks);
 
 }  // namespace narad::node

@@ -34,6 +34,7 @@ struct Node::Impl {
         options(std::move(o)),
         clock(e.clock.mono(), e.clock.wall()),
         stop_ended(e),
+        first_sweep_ended(e),
         tasks(e) {
     metrics::declare_narad_metrics(registry);
   }
@@ -57,6 +58,7 @@ struct Node::Impl {
   };
   Task<Result<void>> find_directories();
   Task<Result<void>> sweep_directories();
+  Task<Result<void>> sweep_directory(const FoundDirectory& found);
   Task<void> sweep_when_caught_up();
   Task<void> purge_loop();
   Task<void> purge(std::string deleted_id);
@@ -67,6 +69,8 @@ struct Node::Impl {
   Task<void> idle_loop();
   Task<void> metrics_loop();
   Task<void> quarantine_loop();
+  Task<void> count_quarantined();
+  Task<void> count_orphans();
 
   api::Readiness readiness() const;
 
@@ -95,6 +99,8 @@ struct Node::Impl {
   bool stopped = false;
   Event stop_ended;
   std::vector<FoundDirectory> directories;  // of topics, not yet swept
+  bool first_sweep = true;                  // not every one of them was looked at yet
+  Event first_sweep_ended;
 
   std::unique_ptr<DataDir> data;
   std::unique_ptr<ClusterPlane> plane;  // null on a node without peers
@@ -497,6 +503,8 @@ Task<void> Node::Impl::become_member() {
   while (!metastore->caught_up() || metastore->view()->members.find(node_id()) == nullptr) {
     (void)co_await metastore->changed().wait_for(kLookAtMembership);
   }
+  // SWP-20: no topic is made here before what lies about was looked at.
+  while (first_sweep) co_await first_sweep_ended.wait();
   become_ready();
 }
 
@@ -544,18 +552,28 @@ Task<Result<void>> Node::Impl::find_directories() {
 // Carries deletions out that the metastore holds and that were not, and sets aside directories of
 // which it knows neither the topic nor its deletion: those are never removed, since an emptied or
 // an older metastore must not take the data along. Judges by the state behind a barrier that was
-// made after the directories were found; before that, none of them is touched.
+// made after the directories were found; before that, none of them is touched. One that a bad disk
+// holds up is left to the next time.
 Task<Result<void>> Node::Impl::sweep_directories() {
-  NARAD_CO_TRY(co_await metastore->barrier(kBarrierDeadline));
-  while (!directories.empty()) {
-    const FoundDirectory next = directories.back();
-    auto swept = co_await partitions->sweep_directory(next.disk, next.topic);
-    // One that a bad disk holds up comes last the next time.
-    if (!swept) std::rotate(directories.begin(), directories.end() - 1, directories.end());
-    if (!swept) co_return swept.error();
-    directories.pop_back();
-    const std::string aside = std::move(swept.value());
-    if (aside.empty()) continue;
+  Result<void> outcome = ok();
+  if (!directories.empty()) {
+    NARAD_CO_TRY(co_await metastore->barrier(kBarrierDeadline));
+  }
+  const std::vector<FoundDirectory> found = std::exchange(directories, {});
+  for (const FoundDirectory& next : found) {
+    auto swept = co_await sweep_directory(next);
+    if (swept) continue;
+    outcome = swept.error();
+    directories.push_back(next);
+  }
+  first_sweep = false;
+  first_sweep_ended.notify_all();
+  co_return outcome;
+}
+
+Task<Result<void>> Node::Impl::sweep_directory(const FoundDirectory& found) {
+  NARAD_CO_TRY(std::string aside, co_await partitions->sweep_directory(found.disk, found.topic));
+  if (!aside.empty()) {
     NARAD_LOG_WARN(env.log, "topic directory unknown to the metastore set aside", {"path", aside});
   }
   co_return ok();
@@ -685,19 +703,31 @@ Task<void> Node::Impl::metrics_loop() {
   }
 }
 
-// Counts what is set aside: by this process, an earlier one, or an operator who takes it away.
+// Counts what is set aside: by this process, an earlier one, or an operator who takes it away. And
+// the topic directories that carry no incarnation, which are left to the sweep of the next start.
 Task<void> Node::Impl::quarantine_loop() {
   for (;;) {
-    auto find = [&fs = env.fs, disks = data->disks()] { return find_quarantined(fs, disks); };
-    auto found = co_await blocking(env, "quarantine", std::move(find));
-    if (found) {
-      std::uint64_t bytes = 0;
-      for (const SetAsideCopy& copy : found.value()) bytes += copy.bytes;
-      registry.gauge("narad_quarantined_copies").set(static_cast<double>(found.value().size()));
-      registry.gauge("narad_quarantined_bytes").set(static_cast<double>(bytes));
-    }
+    co_await count_quarantined();
+    co_await count_orphans();
     co_await sleep_for(env, kQuarantineLook);
   }
+}
+
+Task<void> Node::Impl::count_quarantined() {
+  auto find = [&fs = env.fs, disks = data->disks()] { return find_quarantined(fs, disks); };
+  auto found = co_await blocking(env, "quarantine", std::move(find));
+  if (!found) co_return;
+  std::uint64_t bytes = 0;
+  for (const SetAsideCopy& copy : found.value()) bytes += copy.bytes;
+  registry.gauge("narad_quarantined_copies").set(static_cast<double>(found.value().size()));
+  registry.gauge("narad_quarantined_bytes").set(static_cast<double>(bytes));
+}
+
+Task<void> Node::Impl::count_orphans() {
+  auto count = [&fs = env.fs, disks = data->disks()] { return count_unmarked_topics(fs, disks); };
+  auto unmarked = co_await blocking(env, "unmarked topic directories", std::move(count));
+  if (!unmarked) co_return;
+  registry.gauge("narad_orphan_topic_dirs").set(static_cast<double>(unmarked.value()));
 }
 
 Task<void> Node::Impl::stop() {

@@ -107,6 +107,8 @@ void declare_narad_metrics(Registry& r) {
   add("narad_partitions_latched", gauge, "Partitions that take no commits after a failed sync.");
   add("narad_quarantined_copies", gauge, "Copies set aside on this node.");
   add("narad_quarantined_bytes", gauge, "Bytes of the copies set aside on this node.");
+  add("narad_orphan_topic_dirs", gauge,
+      "Topic directories on this node that do not say which life of the topic they are of.");
   add("narad_clock_trusted", gauge, "1 while the wall clock may expire records, else 0.");
   add("process_cpu_seconds_total", counter, "User and system CPU time spent in seconds.");
   add("process_resident_memory_bytes", gauge, "Resident memory size in bytes.");
