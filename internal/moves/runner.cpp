@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "internal/metastore/pass_gate.h"
 #include "internal/moves/worker.h"
 #include "pkg/base/text.h"
 
@@ -24,9 +25,8 @@ struct Runner::Impl {
   Workshop shop;
   std::map<RaftIndex, std::shared_ptr<Worker>> workers;  // by move id
   std::vector<std::function<void()>> listeners;
-  // What the last good pass read (RUN-3), and why the next one may not be skipped.
-  std::optional<std::pair<RaftIndex, RaftIndex>> seen;
-  Nanos read_at{0};
+  using Seen = std::pair<RaftIndex, RaftIndex>;  // versions of topics and assignments
+  metastore::PassGate<Seen> gate{shop.timing.full_pass};
   Nanos next_tick{0};
   std::vector<MoveKey> leftovers;  // moves of which an earlier process left something staged
   std::vector<MoveDisk> unseen;    // disks whose staging could not be looked at wholly
@@ -41,16 +41,15 @@ struct Runner::Impl {
   Task<void> take_up_leftovers();
   void tick();
   void look(bool is_tick);
-  bool may_skip() const;
+  Seen versions() const;
   bool read_assignments();
   bool start_worker(MoveKey key);
   Task<void> work(std::shared_ptr<Worker> worker);
 };
 
-bool Runner::Impl::may_skip() const {
+Runner::Impl::Seen Runner::Impl::versions() const {
   const metastore::ViewPtr view = shop.metastore.view();
-  const std::pair now_at{view->versions.topics, view->versions.assignments};
-  return seen && *seen == now_at && env.clock.mono() - read_at < shop.timing.full_pass;
+  return {view->versions.topics, view->versions.assignments};
 }
 
 // What each worker holds in memory bounds how many there are: twice what the planner ever begins,
@@ -107,23 +106,21 @@ Task<void> Runner::Impl::work(std::shared_ptr<Worker> worker) {
   co_await worker->stop();
   shop.reserved.erase(worker->key().move_id);
   workers.erase(worker->key().move_id);
-  seen.reset();  // RUN-5
+  gate.reset();  // RUN-5
   // One that waited for it starts at once.
   shop.metastore.changed().notify_all();
 }
 
 void Runner::Impl::look(bool is_tick) {
-  if (may_skip()) {
+  const Seen at = versions();
+  if (gate.may_skip(at, env.clock.mono())) {
     if (is_tick) ++shop.stats.skipped_ticks;
     return;
   }
   ++shop.stats.full_passes;
-  const metastore::ViewPtr view = shop.metastore.view();
-  const std::pair at{view->versions.topics, view->versions.assignments};
-  seen.reset();
+  gate.reset();
   if (!read_assignments()) return;  // RUN-4
-  seen = at;
-  read_at = env.clock.mono();
+  gate.passed(at, env.clock.mono());
 }
 
 // What an earlier process left in staging. No worker begins meanwhile.
