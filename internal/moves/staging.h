@@ -135,7 +135,8 @@ class Staging {
     std::uint64_t epoch = 0;  // of the flip; 0: a force-promote
     LogId fresh_log{0};       // random: of the empty log, if the source has none
     UnixMillis now{0};
-    wire::Receipt receipt;  // what the mover knows; the rest is filled in
+    std::vector<wire::ChildLink> links;  // known here: an older source names none (CUR-9)
+    wire::Receipt receipt;               // what the mover knows; the rest is filled in
   };
   struct Finished {
     bool frontier_capped = false;  // CON-6

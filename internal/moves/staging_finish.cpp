@@ -3,7 +3,7 @@
 #include <set>
 
 #include "internal/delivery/consumer_state.h"
-#include "internal/moves/cursor_file.h"
+#include "internal/moves/cursor_rules.h"
 #include "internal/moves/quarantine_note.h"
 #include "internal/moves/staging.h"
 #include "pkg/base/assert.h"
@@ -275,7 +275,7 @@ Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
   marker.force_promoted = plan.epoch == 0;
   marker.installed_at = plan.now;
   marker.durable_at = plan.now;  // everything the copy consists of is on the disk by now
-  marker.links = newest().listing.links;
+  marker.links = joined_links(newest().listing.links, plan.links);
   marker.receipt = receipt(plan.receipt);
   const std::string text = wire::encode_marker_file(marker);
   NARAD_TRY(replace_file(fs_, join_path(directory_, wire::kMoveMarkerFileName), as_bytes(text)));

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "internal/delivery/consumer_files.h"
-#include "internal/moves/cursor_file.h"
+#include "internal/moves/link_files.h"
 #include "internal/moves/source_for_test.h"
 
 namespace narad::moves {
@@ -573,6 +573,23 @@ TEST_F(StagingTest, CUR_8_MarkerNamesTheLinksOfThatMoment) {
   ASSERT_TRUE(list());
   ASSERT_TRUE(staging->finish(plan(8)));  // after a freeze that lapsed
   EXPECT_EQ(read_marker(disk, staged_path()).value()->links, source.links);
+}
+
+TEST_F(StagingTest, CUR_8_CUR_9_LinkThatAnOlderSourceDoesNotName_IsNamedByTheDestination) {
+  source.append(10);
+  source.links = {{"child-b", "00000000000000cd"}};
+  reopen();
+  ASSERT_TRUE(drain());
+  Staging::FinishPlan p = plan(6);
+  p.links = {{"child-a", "00000000000000ab"}, {"child-b", "00000000000000cd"}};
+  ASSERT_TRUE(staging->finish(p));
+  const LinkFiles copy = read_link_files(disk, staged_path(), kLife).value();
+  ASSERT_EQ(copy.records.installed.size(), 2u);
+  EXPECT_EQ(copy.records.installed, copy.marker->links);
+  for (const wire::ChildLink& link : p.links) {
+    EXPECT_EQ(cursor_start(copy.records, link, Offset(4), Offset(10)),
+              (CursorStart{CursorStart::From::oldest, Offset(4)}));
+  }
 }
 
 TEST_F(StagingTest, AGE_7_PowerLossMayUndoTheAges_AndNothingElse) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "internal/metastore/move_rules.h"
+#include "internal/moves/cursor_rules.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
@@ -324,6 +325,8 @@ Task<void> Worker::finish(Step step) {
   plan.epoch = step.epoch;
   plan.fresh_log = LogId(env_.random.next() | 1);
   plan.now = env_.clock.wall_millis();
+  const metastore::ViewPtr view = shop_.metastore.view();
+  plan.links = links_of(*view, key_.partition.topic);
   plan.receipt = mover_.receipt(now());
   auto work = [plan](Staging& staging) { return staging.finish(plan); };
   auto finished = co_await job("finish copy", std::move(work));

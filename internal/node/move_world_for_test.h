@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "internal/node/links_for_test.h"
 #include "internal/node/local_broker.h"
 #include "internal/node/source_partitions.h"
 #include "pkg/async/timeout.h"
@@ -28,6 +29,7 @@ class Reins final : public metastore::Proposer {
   bool reachable = true;
   // Applied, but the answer is lost.
   bool lose_answers = false;
+  StubLinks links{"orders"};
   std::uint64_t proposals = 0;
 
   Task<Result<metastore::CommandResult>> propose(metastore::Command command) override {
@@ -40,7 +42,7 @@ class Reins final : public metastore::Proposer {
     if (lose_answers) co_return Error(Errc::unknown_outcome, "the answer was lost");
     co_return result;
   }
-  metastore::ViewPtr view() const override { return inner_.view(); }
+  metastore::ViewPtr view() const override { return links.in(inner_.view()); }
   Event& changed() override { return inner_.changed(); }
   Task<Result<RaftIndex>> barrier(Nanos deadline) override {
     if (!reachable) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "internal/moves/cursor_file.h"
+#include "internal/moves/link_files.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
 #include "pkg/seglog/names.h"
@@ -14,45 +14,6 @@ namespace {
 
 // Nothing that a disk answers here is proof that something is gone.
 Error as_unavailable(const Error& e) { return Error(Errc::unavailable, e.text(), e.os_errno()); }
-
-std::string_view text_of(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// What lies beside the log.
-struct Beside {
-  std::vector<wire::Sidecar> cursors;
-  std::optional<wire::MoveMarker> marker;
-};
-
-// Overwritten in place: one that is caught in the middle of it is read once more, and one that does
-// not verify is not sent (CUR-4).
-std::optional<wire::Sidecar> read_cursor(FileSystem& fs, const std::string& path,
-                                         Incarnation parent) {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    auto file = read_file(fs, path, wire::kSidecarBytesMax);
-    if (!file) continue;
-    if (const auto cursor = moves::decode_cursor_file(file.value(), parent)) {
-      return wire::Sidecar{cursor->child, std::string(text_of(file.value()))};
-    }
-  }
-  return std::nullopt;
-}
-
-Result<Beside> read_beside(FileSystem& fs, const std::string& directory, Incarnation incarnation) {
-  Beside out;
-  NARAD_TRY(auto names, fs.list(directory));
-  for (const std::string& name : names) {
-    if (name == wire::kMoveMarkerFileName) {
-      NARAD_TRY(Bytes file, read_file(fs, join_path(directory, name), wire::kMarkerFileBytesMax));
-      out.marker = wire::decode_marker_file(text_of(file));
-    } else if (moves::is_cursor_file_name(name) && out.cursors.size() < wire::kSidecarsMax) {
-      auto cursor = read_cursor(fs, join_path(directory, name), incarnation);
-      if (cursor) out.cursors.push_back(std::move(*cursor));
-    }
-  }
-  return out;
-}
 
 // Frontier and acked-ahead, nothing of it at or above the watermark.
 void set_positions(wire::Listing& listing, const delivery::ConsumerPositions& positions) {
@@ -92,18 +53,6 @@ Task<Result<Pin>> SourcePartitions::open(wire::MoveRef move) {
   co_return co_await partitions_.open(std::move(move.partition), move.incarnation, OpenFor::read);
 }
 
-std::vector<wire::ChildLink> SourcePartitions::links_of(const wire::MoveRef& move) const {
-  std::vector<wire::ChildLink> links;
-  const auto view = metastore_.view();
-  const auto* parent = view->topics.find(move.partition.topic);
-  if (parent == nullptr) return links;
-  for (const std::string& child : parent->topic.children) {
-    if (const auto* row = view->topics.find(child))
-      links.push_back({child, row->topic.attach_epoch});
-  }
-  return links;
-}
-
 Task<Result<wire::Listing>> SourcePartitions::list(wire::MoveRef move, bool settled) {
   wire::Listing listing;
   listing.move_id = move.move_id;
@@ -118,14 +67,16 @@ Task<Result<wire::Listing>> SourcePartitions::list(wire::MoveRef move, bool sett
   if (settled) {
     NARAD_CO_TRY(co_await pin->log->settled_view());
   }
-  listing.links = links_of(move);
+  const auto now = metastore_.view();
+  listing.links = moves::links_of(*now, move.partition.topic);
   auto beside = [&fs = env_.fs, directory = pin->directory, incarnation = move.incarnation] {
-    return read_beside(fs, directory, incarnation);
+    return moves::read_link_files(fs, directory, incarnation);
   };
-  auto found = co_await blocking(env_, "move: what lies beside the log", std::move(beside));
-  if (!found) co_return as_unavailable(found.error());
-  listing.cursors = std::move(found.value().cursors);
-  listing.marker = std::move(found.value().marker);
+  auto read = co_await blocking(env_, "move: what lies beside the log", std::move(beside));
+  if (!read) co_return as_unavailable(read.error());
+  moves::LinkFiles found = std::move(read.value());
+  listing.cursors = std::move(found.cursors);
+  listing.marker = std::move(found.marker);
 
   // From memory, and in one go: positions, then the watermark, then segments (CON-3, FRZ-14).
   const delivery::ConsumerPositions positions = pin->delivery->positions();
@@ -134,6 +85,10 @@ Task<Result<wire::Listing>> SourcePartitions::list(wire::MoveRef move, bool sett
   set_positions(listing, positions);
   set_segments(listing, *log);
   listing.bytes_per_second = pin->log->stats().bytes_per_second;
+  if (settled) {
+    listing.cursors = moves::with_anchors(std::move(listing.cursors), found.records, listing.links,
+                                          move.incarnation, log->oldest(), log->hwm);
+  }
 
   const UnixMillis listed_at = env_.clock.wall_millis();
   listing.listed_at = listed_at;

@@ -29,7 +29,6 @@ class SourcePartitions final : public moves::SourcePartitions {
 
  private:
   Task<Result<Pin>> open(wire::MoveRef move);
-  std::vector<wire::ChildLink> links_of(const wire::MoveRef& move) const;
 
   Env& env_;
   Partitions& partitions_;

@@ -342,5 +342,45 @@ TEST_F(MoveListing, CUR_1_CUR_4_CursorsThatVerifyAreSentAndOthersAreNot) {
   EXPECT_EQ(listed.cursors.front(), (wire::Sidecar{"orders.copy", text(good)}));
 }
 
+// Three links: one with a cursor, one that came here without its own, one that is new here.
+TEST_F(MoveListing, G24_CUR_7_UnderTheFreeze_EveryLinkIsShippedACursor) {
+  begin();
+  ASSERT_TRUE(produce(0, 3));
+  const wire::ChildLink kept{"orders.kept", "0000000000000009"};
+  const wire::ChildLink lost{"orders.lost", "000000000000000a"};
+  const wire::ChildLink fresh{"orders.fresh", "000000000000000b"};
+  for (const auto& link : {kept, lost, fresh}) life->reins->links.attach(link);
+  const Bytes file = moves::encode_cursor_file({1, 9, Offset(3), kept.child}, topic.incarnation);
+  write_file(moves::cursor_file_name(kept.child), as_chars(file));
+  write_file(moves::cursor_file_name(lost.child), "torn");
+  wire::MoveMarker marker;
+  marker.move_id = RaftIndex(3);
+  marker.source = "away";
+  marker.self = "here";
+  marker.incarnation = topic.incarnation;
+  marker.links = {kept, lost};
+  write_file(wire::kMoveMarkerFileName, wire::encode_marker_file(marker));
+  set_target();
+  const auto next_of = [this](const wire::Listing& l, const wire::ChildLink& link) {
+    std::optional<Offset> next;
+    for (const wire::Sidecar& s : l.cursors) {
+      const auto cursor = moves::decode_cursor_file(as_bytes(s.bytes), topic.incarnation);
+      if (s.child != link.child || !cursor) continue;
+      EXPECT_EQ(to_hex16(cursor->epoch), link.epoch);
+      next = cursor->next;
+    }
+    return next;
+  };
+  const wire::Listing before = list().value();
+  EXPECT_EQ(before.links, life->reins->links.links());
+  ASSERT_TRUE(before.marker);
+  EXPECT_EQ(before.cursors.size(), 1u) << "the watermark still moves: nothing is anchored";
+  const wire::Listing frozen = *freeze().value().listing;
+  EXPECT_EQ(frozen.hwm, Offset(8));
+  EXPECT_EQ(next_of(frozen, kept), Offset(3));
+  EXPECT_EQ(next_of(frozen, lost), Offset(0)) << "never the tail: its backlog would be skipped";
+  EXPECT_EQ(next_of(frozen, fresh), Offset(8)) << "nothing from before its attachment";
+}
+
 }  // namespace
 }  // namespace narad::node
