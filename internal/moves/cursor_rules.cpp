@@ -47,7 +47,12 @@ CursorStart cursor_start(const LinkRecords& records, const wire::ChildLink& link
   if (const FanoutCursor* cursor = cursor_of(records, link)) {
     return {From::cursor, std::min(cursor->next, hwm)};
   }
-  if (records.marker_unreadable || contains(records.installed, link)) return {From::oldest, oldest};
+  const auto& damaged = records.damaged;
+  const bool lost =
+      std::find(damaged.begin(), damaged.end(), cursor_file_name(link.child)) != damaged.end();
+  if (lost || records.marker_unreadable || contains(records.installed, link)) {
+    return {From::oldest, oldest};
+  }
   return {From::tail, hwm};
 }
 

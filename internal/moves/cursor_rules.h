@@ -22,6 +22,7 @@ std::vector<wire::ChildLink> joined_links(std::vector<wire::ChildLink> links,
 // What the files of a partition say of its links. Of one that no move brought: nothing.
 struct LinkRecords {
   std::vector<FanoutCursor> cursors;       // of files that verify
+  std::vector<std::string> damaged;        // names of those that do not
   std::vector<wire::ChildLink> installed;  // named by the marker
   bool marker_unreadable = false;          // there is one, and nobody knows whom it names
 };
@@ -45,9 +46,9 @@ struct CursorStart {
 CursorStart cursor_start(const LinkRecords& records, const wire::ChildLink& link, Offset oldest,
                          Offset hwm);
 
-// What a source ships under a freeze: `shipped`, and a cursor for each link that has none of its
-// own, where it would start at the source now (G24). So a fresh link is not taken for one whose
-// cursor was lost, and one whose cursor is lost is not taken for fresh.
+// What a source ships: `shipped`, and a cursor for each link that has none of its own, where it
+// would start at the source now (G24). So a fresh link is not taken for one whose cursor was lost,
+// and one whose cursor is lost is not taken for fresh. `hwm`: of the listing.
 std::vector<wire::Sidecar> with_anchors(std::vector<wire::Sidecar> shipped,
                                         const LinkRecords& records,
                                         const std::vector<wire::ChildLink>& links,

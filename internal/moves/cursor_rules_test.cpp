@@ -52,6 +52,13 @@ TEST(CursorRules, CUR_7_CUR_9_LinkOfTheMarkerWithoutACursor_BeginsAtTheOldestAnd
   EXPECT_EQ(start(records, kA), (CursorStart{From::oldest, kOldest}));
 }
 
+TEST(CursorRules, CUR_7_CursorThatDoesNotVerify_WasSomewhereBehindTheTail) {
+  LinkRecords records;
+  records.damaged = {cursor_file_name(kA.child)};
+  EXPECT_EQ(start(records, kA), (CursorStart{From::oldest, kOldest}));
+  EXPECT_EQ(start(records, kB), (CursorStart{From::tail, kHwm}));
+}
+
 TEST(CursorRules, CUR_7_MarkerThatCannotBeRead_MayHaveNamedIt) {
   LinkRecords records;
   records.marker_unreadable = true;

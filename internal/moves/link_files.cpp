@@ -43,7 +43,10 @@ Result<LinkFiles> read_link_files(FileSystem& fs, const std::string& directory,
       NARAD_TRY(take_marker(fs, path, out));
     } else if (is_cursor_file_name(name) && out.cursors.size() < wire::kSidecarsMax) {
       auto read = read_cursor(fs, path, parent);
-      if (!read) continue;
+      if (!read) {
+        out.records.damaged.push_back(name);
+        continue;
+      }
       out.cursors.push_back({read->cursor.child, std::move(read->file)});
       out.records.cursors.push_back(std::move(read->cursor));
     }

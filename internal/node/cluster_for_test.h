@@ -24,7 +24,8 @@ inline Config cluster_config(const std::string& id, int nodes) {
 
 // A node and what came of its start.
 struct Running {
-  Running(Env& env, Config config) : node(env, std::move(config), options()), tasks(env) {
+  Running(Env& env, Config config, NodeOptions how = options())
+      : node(env, std::move(config), std::move(how)), tasks(env) {
     tasks.spawn("start", start(this));
   }
   static NodeOptions options() {

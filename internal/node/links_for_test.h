@@ -11,52 +11,53 @@
 
 namespace narad::node::testing {
 
-class StubLinks {
+struct StubLinks {
+  std::string parent;
+  std::vector<wire::ChildLink> links;  // attached, in that order
+};
+
+// What a node's view is with them in it.
+class LinkedView {
  public:
-  explicit StubLinks(std::string parent) : parent_(std::move(parent)) {}
+  explicit LinkedView(std::shared_ptr<const StubLinks> stub) : stub_(std::move(stub)) {}
 
-  void attach(wire::ChildLink link) {
-    links_.push_back(std::move(link));
-    shown_ = nullptr;
-  }
-  const std::vector<wire::ChildLink>& links() const { return links_; }
-
-  // `inner` with the links in it; the same for the same.
+  // The same for the same, as a metastore's own.
   metastore::ViewPtr in(metastore::ViewPtr inner) const {
-    const auto* row = inner->topics.find(parent_);
-    if (links_.empty() || row == nullptr) return inner;
-    if (shown_ != nullptr && inner_ == inner) return shown_;
+    const auto* row = inner->topics.find(stub_->parent);
+    if (stub_->links.empty() || row == nullptr) return inner;
+    if (inner_ == inner && count_ == stub_->links.size()) return shown_;
     auto state = std::make_shared<metastore::State>(*inner);
     auto parent = std::make_shared<metastore::TopicRow>(*row);
-    for (const wire::ChildLink& link : links_) {
+    for (const wire::ChildLink& link : stub_->links) {
       parent->topic.children.push_back(link.child);
       auto child = std::make_shared<metastore::TopicRow>();
       child->topic.name = link.child;
-      child->topic.parent = parent_;
+      child->topic.parent = stub_->parent;
       child->topic.attach_epoch = link.epoch;
       state->topics.put(std::move(child));
     }
     state->topics.put(std::move(parent));
+    count_ = stub_->links.size();
     inner_ = std::move(inner);
     shown_ = std::move(state);
     return shown_;
   }
 
  private:
-  const std::string parent_;
-  std::vector<wire::ChildLink> links_;
+  const std::shared_ptr<const StubLinks> stub_;
+  mutable std::size_t count_ = 0;
   mutable metastore::ViewPtr inner_, shown_;
 };
 
 // A metastore that shows them.
 class LinkedMetastore final : public metastore::Proposer {
  public:
-  LinkedMetastore(metastore::Proposer& inner, std::shared_ptr<StubLinks> links)
-      : inner_(inner), links_(std::move(links)) {}
+  LinkedMetastore(metastore::Proposer& inner, std::shared_ptr<const StubLinks> stub)
+      : inner_(inner), linked_(std::move(stub)) {}
   Task<Result<metastore::CommandResult>> propose(metastore::Command command) override {
     return inner_.propose(std::move(command));
   }
-  metastore::ViewPtr view() const override { return links_->in(inner_.view()); }
+  metastore::ViewPtr view() const override { return linked_.in(inner_.view()); }
   Event& changed() override { return inner_.changed(); }
   Task<Result<RaftIndex>> barrier(Nanos deadline) override { return inner_.barrier(deadline); }
   metastore::LeaderView leader() const override { return inner_.leader(); }
@@ -64,7 +65,7 @@ class LinkedMetastore final : public metastore::Proposer {
 
  private:
   metastore::Proposer& inner_;
-  const std::shared_ptr<StubLinks> links_;
+  const LinkedView linked_;
 };
 
 }  // namespace narad::node::testing

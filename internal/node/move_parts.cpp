@@ -73,7 +73,8 @@ std::shared_ptr<CommitGate> MoveParts::gate(const TopicPartition& id, const Assi
 }
 
 void MoveParts::attach(Partitions& partitions, std::function<bool()> clock_trusted) {
-  parts_->source_partitions = std::make_unique<SourcePartitions>(env_, partitions, metastore_);
+  parts_->source_partitions = std::make_unique<SourcePartitions>(
+      env_, partitions, source_metastore_ ? *source_metastore_ : metastore_);
   parts_->own = std::make_unique<OwnSource>(*source_);
   source_->attach(*parts_->source_partitions);
   source_->start();

@@ -29,7 +29,7 @@ class Reins final : public metastore::Proposer {
   bool reachable = true;
   // Applied, but the answer is lost.
   bool lose_answers = false;
-  StubLinks links{"orders"};
+  const std::shared_ptr<StubLinks> links = std::make_shared<StubLinks>(StubLinks{"orders", {}});
   std::uint64_t proposals = 0;
 
   Task<Result<metastore::CommandResult>> propose(metastore::Command command) override {
@@ -42,7 +42,7 @@ class Reins final : public metastore::Proposer {
     if (lose_answers) co_return Error(Errc::unknown_outcome, "the answer was lost");
     co_return result;
   }
-  metastore::ViewPtr view() const override { return links.in(inner_.view()); }
+  metastore::ViewPtr view() const override { return linked_.in(inner_.view()); }
   Event& changed() override { return inner_.changed(); }
   Task<Result<RaftIndex>> barrier(Nanos deadline) override {
     if (!reachable) {
@@ -59,6 +59,7 @@ class Reins final : public metastore::Proposer {
  private:
   Env& env_;
   metastore::Metastore& inner_;
+  const LinkedView linked_{links};
 };
 
 template <class T>

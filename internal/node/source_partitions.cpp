@@ -85,7 +85,7 @@ Task<Result<wire::Listing>> SourcePartitions::list(wire::MoveRef move, bool sett
   set_positions(listing, positions);
   set_segments(listing, *log);
   listing.bytes_per_second = pin->log->stats().bytes_per_second;
-  if (settled) {
+  if (move.move_id != RaftIndex(0)) {
     listing.cursors = moves::with_anchors(std::move(listing.cursors), found.records, listing.links,
                                           move.incarnation, log->oldest(), log->hwm);
   }

@@ -342,17 +342,19 @@ TEST_F(MoveListing, CUR_1_CUR_4_CursorsThatVerifyAreSentAndOthersAreNot) {
   EXPECT_EQ(listed.cursors.front(), (wire::Sidecar{"orders.copy", text(good)}));
 }
 
-// Three links: one with a cursor, one that came here without its own, one that is new here.
-TEST_F(MoveListing, G24_CUR_7_UnderTheFreeze_EveryLinkIsShippedACursor) {
+// Four links: one with a cursor, one that came here without its own, one whose own is damaged, and
+// one that is new here.
+TEST_F(MoveListing, G24_CUR_7_EveryLinkIsShippedACursor) {
   begin();
   ASSERT_TRUE(produce(0, 3));
   const wire::ChildLink kept{"orders.kept", "0000000000000009"};
   const wire::ChildLink lost{"orders.lost", "000000000000000a"};
-  const wire::ChildLink fresh{"orders.fresh", "000000000000000b"};
-  for (const auto& link : {kept, lost, fresh}) life->reins->links.attach(link);
+  const wire::ChildLink torn{"orders.torn", "000000000000000b"};
+  const wire::ChildLink fresh{"orders.fresh", "000000000000000c"};
+  life->reins->links->links = {kept, lost, torn, fresh};
   const Bytes file = moves::encode_cursor_file({1, 9, Offset(3), kept.child}, topic.incarnation);
   write_file(moves::cursor_file_name(kept.child), as_chars(file));
-  write_file(moves::cursor_file_name(lost.child), "torn");
+  write_file(moves::cursor_file_name(torn.child), "torn");
   wire::MoveMarker marker;
   marker.move_id = RaftIndex(3);
   marker.source = "away";
@@ -371,15 +373,18 @@ TEST_F(MoveListing, G24_CUR_7_UnderTheFreeze_EveryLinkIsShippedACursor) {
     }
     return next;
   };
-  const wire::Listing before = list().value();
-  EXPECT_EQ(before.links, life->reins->links.links());
-  ASSERT_TRUE(before.marker);
-  EXPECT_EQ(before.cursors.size(), 1u) << "the watermark still moves: nothing is anchored";
-  const wire::Listing frozen = *freeze().value().listing;
-  EXPECT_EQ(frozen.hwm, Offset(8));
-  EXPECT_EQ(next_of(frozen, kept), Offset(3));
-  EXPECT_EQ(next_of(frozen, lost), Offset(0)) << "never the tail: its backlog would be skipped";
-  EXPECT_EQ(next_of(frozen, fresh), Offset(8)) << "nothing from before its attachment";
+  EXPECT_EQ(next_of(list().value(), fresh), Offset(8));
+  ASSERT_TRUE(produce(0, 2));
+  wire::FreezeAnswer answer = freeze().value();
+  for (const wire::Listing& l : {*answer.listing, list().value()}) {
+    EXPECT_EQ(l.links, life->reins->links->links);
+    ASSERT_TRUE(l.marker);
+    EXPECT_EQ(l.hwm, Offset(10));
+    EXPECT_EQ(next_of(l, kept), Offset(3));
+    EXPECT_EQ(next_of(l, lost), Offset(0)) << "never the tail: its backlog would be skipped";
+    EXPECT_EQ(next_of(l, torn), Offset(0));
+    EXPECT_EQ(next_of(l, fresh), Offset(10)) << "nothing from before its attachment";
+  }
 }
 
 }  // namespace
