@@ -95,15 +95,12 @@ TEST(Repository, Documents_AreInTheIndex) {
 
 TEST(Repository, LongFunctions_AreReported) { std::cout << to_text(advise_long_functions(tree())); }
 
-TEST(Repository, Requirements_AreKnownAndCoverageIsReported) {
+TEST(Repository, Requirements_AreEachCarriedByATestAndNoOthersAre) {
   Coverage coverage = cover_requirements(tree(), slurp("testdata/requirements.txt"));
   EXPECT_GT(coverage.listed.size(), 150u);
   EXPECT_EQ(to_text(coverage.findings), "");
-  std::size_t covered = coverage.listed.size() - coverage.uncovered.size();
-  std::cout << "requirements: " << covered << " of " << coverage.listed.size()
-            << " are carried by the name of a test; missing:";
-  for (const std::string& id : coverage.uncovered) std::cout << ' ' << id;
-  std::cout << '\n';
+  // Whether those tests passed is seen to where their outcomes are (.ci/requirements).
+  EXPECT_THAT(coverage.uncovered, ::testing::IsEmpty());
 }
 
 }  // namespace
