@@ -151,14 +151,19 @@ Task<Result<wire::SegmentDigests>> SourcePartitions::digests(wire::MoveRef move,
     co_return out;
   }
   auto job = [&fs = env_.fs, directory = pin->directory, log = active.view->log,
-              segment = *segment] { return seglog::block_digests(fs, directory, log, segment); };
-  auto blocks = co_await blocking(env_, "move: digests of a segment", std::move(job));
-  if (blocks) {
-    out.blocks = std::move(blocks.value());
+              segment = *segment] { return seglog::read_digests(fs, directory, log, segment); };
+  auto read = co_await blocking(env_, "move: digests of a segment", std::move(job));
+  if (read) {
+    // Asked again under the freeze, they are not read again from the whole file. What fails here
+    // shows there.
+    if (read.value().digester) {
+      (void)co_await pin->log->adopt_digests(base, std::move(*read.value().digester));
+    }
+    out.blocks = std::move(read.value().blocks);
     co_return out;
   }
   const bool gone = find_segment(*pin->log->view(), base) == nullptr;
-  co_return gone ? segment_gone(move, base) : as_unavailable(blocks.error());
+  co_return gone ? segment_gone(move, base) : as_unavailable(read.error());
 }
 
 Task<void> SourcePartitions::wait_for_leases(TopicPartition partition, Nanos at_most) {

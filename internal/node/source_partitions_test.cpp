@@ -302,6 +302,24 @@ TEST_F(MoveListing, Digests_AreThoseOfWhatIsListed) {
   }
 }
 
+TEST_F(MoveListing, Digests_OfTheActiveSegmentAreReadFromTheDiskOnce) {
+  begin(1, 0);
+  ASSERT_TRUE(produce(0, 5, 100));
+  stop();
+  start();
+  set_target();
+  const wire::ListedSegment active = list().value().segments.back();
+  const auto first = run(life->source->digests(move(), active.base));
+  ASSERT_TRUE(first) << first.error().text();
+  ASSERT_TRUE(first.value().blocks.front());
+  // What the disk does from here on does not change what was written.
+  const std::string file = path(0, seglog::segment_name(active.base));
+  ASSERT_TRUE(solo.machine.disk().corrupt(file, active.bytes - 3, std::byte{1}));
+  const auto second = run(life->source->digests(move(), active.base));
+  ASSERT_TRUE(second) << second.error().text();
+  EXPECT_EQ(second.value().blocks, first.value().blocks);
+}
+
 TEST_F(MoveListing, MRK_6_TheMarkerOfItsOwnCopyIsListedWithItsAge) {
   begin();
   set_target();

@@ -101,13 +101,15 @@ struct Partition::Request {
 
 // Work on the log that is not a commit, in order: each runs when no job is under way.
 struct Partition::Command {
-  enum class Kind : std::uint8_t { close, retain, look };
+  enum class Kind : std::uint8_t { close, retain, look, adopt };
   Command(Env& env, Kind k) : kind(k), done(env) {}
   const Kind kind;
   seglog::RetentionRule rule;        // of retain
   seglog::RetentionOutcome outcome;  // of retain
   ActiveDigests look;                // of look
   bool with_digests = false;
+  Offset base{0};                                 // of adopt
+  std::optional<seglog::BlockDigester> digester;  // of adopt
   std::optional<Result<void>> result;
   Event done;
 };
@@ -403,6 +405,12 @@ Task<void> Partition::run_command() {
     command->look.view = view_;
     if (command->with_digests) command->look.blocks = log_->active_digests();
     command->result.emplace(ok());
+  } else if (command->kind == Command::Kind::adopt) {
+    auto adopt = [log = log_, base = command->base, digester = std::move(*command->digester)] {
+      return log->adopt_digests(base, digester);
+    };
+    auto adopted = co_await blocking(env_, "partition.digests", std::move(adopt));
+    command->result.emplace(adopted ? adopted : as_unavailable(adopted.error()));
   } else {
     auto retain = [log = log_, rule = command->rule] { return log->retain(rule); };
     auto outcome = co_await blocking(env_, "partition.retention", std::move(retain));
@@ -436,6 +444,13 @@ Task<Result<Partition::ActiveDigests>> Partition::active_digests() {
   command->with_digests = true;
   NARAD_CO_TRY(co_await run_in_turn(command));
   co_return std::move(command->look);
+}
+
+Task<Result<void>> Partition::adopt_digests(Offset base, seglog::BlockDigester digester) {
+  auto command = std::make_shared<Command>(env_, Command::Kind::adopt);
+  command->base = base;
+  command->digester.emplace(std::move(digester));
+  co_return co_await run_in_turn(command);
 }
 
 Task<Result<seglog::RetentionOutcome>> Partition::apply_retention(UnixMillis now,

@@ -119,6 +119,9 @@ class Partition {
     std::optional<std::vector<std::uint64_t>> blocks;
   };
   Task<Result<ActiveDigests>> active_digests();
+  // Makes them known from here on, from what has read the beginning of the active segment
+  // (seglog/sums.h). Waits behind a running commit. Errors: unavailable (closed).
+  Task<Result<void>> adopt_digests(Offset base, seglog::BlockDigester digester);
 
   // Waits behind a running commit. See seglog/retention.h.
   Task<Result<seglog::RetentionOutcome>> apply_retention(UnixMillis now, std::int64_t retention_ms,

@@ -14,6 +14,7 @@ namespace narad::seglog {
 namespace {
 
 constexpr std::size_t kBufferBytesKept = 1u << 20;
+constexpr std::uint64_t kAdoptWindow = 256u << 10;
 
 void shrink(Bytes& buffer) {
   if (buffer.capacity() > kBufferBytesKept) {
@@ -440,6 +441,21 @@ LogStats SegmentedLog::stats() const {
 std::optional<std::vector<std::uint64_t>> SegmentedLog::active_digests() const {
   if (!digester_ || staged_) return std::nullopt;
   return digester_->digests();
+}
+
+Result<void> SegmentedLog::adopt_digests(Offset base, BlockDigester digester) {
+  if (digester_ || staged_ || closed_ || latched_ || base != active_.base) return ok();
+  if (digester.bytes() > active_.bytes) return ok();
+  Bytes chunk(static_cast<std::size_t>(
+      std::min<std::uint64_t>(kAdoptWindow, active_.bytes - digester.bytes())));
+  while (digester.bytes() < active_.bytes) {
+    const auto n = static_cast<std::size_t>(
+        std::min<std::uint64_t>(chunk.size(), active_.bytes - digester.bytes()));
+    NARAD_TRY(read_exact(*file_, std::span(chunk).first(n), digester.bytes()));
+    digester.update(ByteView(chunk).first(n));
+  }
+  digester_ = std::move(digester);
+  return ok();
 }
 
 void SegmentedLog::check_invariants() const {

@@ -162,6 +162,10 @@ class SegmentedLog {
   // Digests of the active segment's committed bytes, or nothing if they are not known (opened
   // after a clean close).
   std::optional<std::vector<std::uint64_t>> active_digests() const;
+  // Makes them known from here on: `digester` has read the beginning of the committed bytes of the
+  // active segment (sums.h), and what has come since is read now. Changes nothing if they are
+  // known, if another segment is active by now, or while something is staged. Blocks.
+  Result<void> adopt_digests(Offset base, BlockDigester digester);
   const std::string& directory() const { return directory_; }
   void check_invariants() const;
 

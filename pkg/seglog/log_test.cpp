@@ -870,6 +870,51 @@ TEST(Digests, OfSealedAndActiveSegments_EqualTheBytesWrittenAndAreRecomputedIfMi
             (std::vector<std::optional<std::uint64_t>>{std::nullopt}));
 }
 
+TEST(Digests, AfterAReopen_AreAdoptedFromWhatHasReadTheFile) {
+  auto fs = new_disk();
+  {
+    auto log = open_log(*fs, small());
+    ASSERT_TRUE(append(*log, recs(1, 1, 3)));
+    ASSERT_TRUE(log->close());
+  }
+  auto log = open_log(*fs, small());
+  auto read = read_digests(*fs, kDir, kLog, log->view()->active);
+  ASSERT_TRUE(read);
+  ASSERT_TRUE(read.value().digester);
+  const Offset base = log->view()->active.base;
+  ASSERT_TRUE(append(*log, recs(1, 4, 5)));  // since it was read
+  EXPECT_TRUE(log->adopt_digests(base.next(), *read.value().digester));
+  EXPECT_FALSE(log->active_digests()) << "they are of another segment";
+  const auto batch = recs(1, 6, 7);
+  ASSERT_TRUE(log->stage({batch_of(batch)}, kNow));
+  EXPECT_TRUE(log->adopt_digests(base, *read.value().digester));
+  log->abandon();
+  EXPECT_FALSE(log->active_digests()) << "there was more in the file than is committed";
+  ASSERT_TRUE(log->adopt_digests(base, *read.value().digester));
+  ASSERT_TRUE(log->active_digests());
+  ASSERT_TRUE(append(*log, recs(1, 6, 8)));
+  log->check_invariants();
+  const auto from_file = block_digests(*fs, kDir, kLog, log->view()->active).value();
+  ASSERT_EQ(from_file.size(), log->active_digests()->size());
+  EXPECT_EQ(*from_file.front(), log->active_digests()->front());
+}
+
+TEST(Digests, OfBytesThatDoNotVerify_AreNotGoneOnWith) {
+  auto fs = new_disk();
+  {
+    auto log = open_log(*fs, small());
+    ASSERT_TRUE(append(*log, recs(1, 1, 3)));
+    ASSERT_TRUE(log->close());
+  }
+  auto log = open_log(*fs, small());
+  const SegmentInfo active = log->view()->active;
+  ASSERT_TRUE(fs->corrupt(file_path(active.base), active.bytes - 3, std::byte{1}));
+  auto read = read_digests(*fs, kDir, kLog, active);
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read.value().blocks.front());
+  EXPECT_FALSE(read.value().digester);
+}
+
 TEST(Digests, AfterAReopenOrAnAbandonedCommit_AreThoseOfTheBytes) {
   auto fs = new_disk();
   {

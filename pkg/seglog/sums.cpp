@@ -26,13 +26,11 @@ std::optional<Sum> read_sum(FileSystem& fs, const std::string& directory, LogId 
 
 }  // namespace
 
-Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
-                                                                const std::string& directory,
-                                                                LogId log,
-                                                                const SegmentInfo& segment) {
-  std::vector<std::optional<std::uint64_t>> out;
+Result<SegmentDigests> read_digests(FileSystem& fs, const std::string& directory, LogId log,
+                                    const SegmentInfo& segment) {
+  SegmentDigests out;
   if (const auto sum = read_sum(fs, directory, log, segment)) {
-    out.assign(sum->digests.begin(), sum->digests.end());
+    out.blocks.assign(sum->digests.begin(), sum->digests.end());
     return out;
   }
   const std::string path = join_path(directory, segment_name(segment.base));
@@ -46,7 +44,7 @@ Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
     digester.update(ByteView(chunk).first(n));
   }
   const auto digests = digester.digests();
-  out.assign(digests.begin(), digests.end());
+  out.blocks.assign(digests.begin(), digests.end());
 
   ScanOptions options;
   options.log = log;
@@ -56,17 +54,29 @@ Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
   options.name = path;
   FileSource source(*file, kWindow, segment.bytes);
   SegmentScanner scanner(source, options);
+  bool whole = true;
   while (true) {
     NARAD_TRY(bool more, scanner.next());
     if (!more) break;
     const ScanItem& item = scanner.item();
-    if (item.kind != ScanItem::Kind::damage || item.bytes == 0) continue;
+    if (item.kind != ScanItem::Kind::damage) continue;
+    whole = false;
+    if (item.bytes == 0) continue;
     const std::uint64_t last = (item.at + item.bytes - 1) / kBlockBytes;
-    for (std::uint64_t b = item.at / kBlockBytes; b <= last && b < out.size(); ++b) {
-      out[static_cast<std::size_t>(b)].reset();
+    for (std::uint64_t b = item.at / kBlockBytes; b <= last && b < out.blocks.size(); ++b) {
+      out.blocks[static_cast<std::size_t>(b)].reset();
     }
   }
+  if (whole) out.digester = std::move(digester);
   return out;
+}
+
+Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
+                                                                const std::string& directory,
+                                                                LogId log,
+                                                                const SegmentInfo& segment) {
+  NARAD_TRY(SegmentDigests read, read_digests(fs, directory, log, segment));
+  return std::move(read.blocks);
 }
 
 Result<void> write_sum_file(FileSystem& fs, const std::string& directory, LogId log, Offset base,

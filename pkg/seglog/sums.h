@@ -10,9 +10,19 @@
 
 namespace narad::seglog {
 
+struct SegmentDigests {
+  std::vector<std::optional<std::uint64_t>> blocks;
+  // What read all of it, to go on with where it ends; only if the bytes were read and all of them
+  // verify.
+  std::optional<BlockDigester> digester;
+};
+
 // One digest per 1 MiB block of the first `segment.bytes` bytes. A .sum beside a sealed segment is
 // taken if it fits; otherwise the bytes are read, and a block that touches bytes that do not verify
 // has no digest: there is no telling what was written there.
+Result<SegmentDigests> read_digests(FileSystem& fs, const std::string& directory, LogId log,
+                                    const SegmentInfo& segment);
+// The blocks alone.
 Result<std::vector<std::optional<std::uint64_t>>> block_digests(FileSystem& fs,
                                                                 const std::string& directory,
                                                                 LogId log,
