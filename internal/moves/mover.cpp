@@ -722,6 +722,14 @@ wire::Receipt Mover::receipt(Nanos now) const {
   return r;
 }
 
+wire::Receipt Mover::receipt_of_flip(Nanos now, wire::Receipt marked) const {
+  // One that an earlier process made ready: it alone knew.
+  if (forced_ || !freeze_ || verify_ended_ == Nanos(0)) return marked;
+  marked.frozen_ms = millis(frozen_for(now));
+  marked.install_ms = millis(now - verify_ended_);
+  return marked;
+}
+
 std::vector<Note> Mover::take_notes() { return std::exchange(notes_, {}); }
 
 }  // namespace narad::moves

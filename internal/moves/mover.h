@@ -36,8 +36,11 @@ struct RunnerTiming {
   std::uint32_t passes_max = 20;
   std::uint32_t passes_without_progress_max = 3;
   std::uint64_t bytes_per_second = 0;  // 0: as fast as it goes
-  std::uint64_t chunk_bytes = 4u << 20;
-  std::size_t chunks_in_flight = 3;
+  // Small ones stay in the caches on their way, and use memory again that was just given back.
+  std::uint64_t chunk_bytes = 512u << 10;
+  std::size_t chunks_in_flight = 12;
+  // What of a copy is left to one sync: little enough for commits of others to wait behind it.
+  std::uint64_t sync_every_bytes = 4u << 20;
 };
 
 // Which move, for whom.
@@ -197,7 +200,10 @@ class Mover {
   bool converged() const { return converged_; }
   bool took_off() const { return took_off_; }
   Offset copy_end() const { return copy_end_; }
+  // As the marker of the copy has it.
   wire::Receipt receipt(Nanos now) const;
+  // The same as the flip that is proposed now has it: what was to be done since is in it.
+  wire::Receipt receipt_of_flip(Nanos now, wire::Receipt marked) const;
   std::vector<Note> take_notes();
 
  private:

@@ -659,6 +659,23 @@ TEST_F(RunnerTest, Trap66_NoRoom_TheMoveIsGivenBackBeforeAByteIsCopied) {
 }
 
 // Somebody else fills the disk while the copy is under way.
+// Syncs go on beside the copying: of a part of a file, and of all of it.
+TEST_F(RunnerTest, AnySyncThatFailsBesideTheCopying_ItsFileIsFetchedAnew) {
+  world.log.append(300);
+  ASSERT_TRUE(world.boot());
+  auto& disk = world.machine.disk();
+  const std::string first = join_path(kStaged, seglog::segment_name(Offset(0)));
+  disk.fail_call(sim::FsCall::sync, 1, false, EIO, first);
+  disk.fail_call(sim::FsCall::sync, 3, false, EIO, first);  // the second of the file in its place
+  world.set_target();
+  ASSERT_TRUE(arrives());
+  EXPECT_TRUE(disk.failure_fired());
+  const std::uint64_t size = world.log.log->view()->sealed->front().bytes;
+  EXPECT_GE(world.source.chunk_bytes, world.log.log->stats().bytes + 2 * size)
+      << "what a failed sync left was believed";
+  expect_whole_move();
+}
+
 TEST_F(RunnerTest, Trap66_DiskFillsUpInMidCopy_TheMoveIsGivenBack) {
   world.log.append(300, 5000);
   world.timing.chunk_bytes = 20'000;

@@ -182,6 +182,9 @@ void Source::Impl::act(const EntryPtr& entry) {
   }
   if (!was_closed) return;
   counters.last_frozen = now() - *entry->closed_since;
+  NARAD_LOG_INFO(env.log, "move: a freeze has ended", {"partition", to_string(entry->id)},
+                 {"took_no_commits_us", counters.last_frozen / std::chrono::microseconds(1)},
+                 {"moved", gate.phase() == GatePhase::gone});
   entry->closed_since.reset();
   closed.erase(entry->id);
   if (partitions != nullptr) partitions->wake(entry->id);

@@ -191,6 +191,7 @@ Result<void> Staging::cut(Offset base, std::uint64_t to) {
   segment.synced = std::min(segment.synced, to);
   segment.dirty = true;
   segment.summed = false;
+  segment.walked = 0;
   NARAD_TRY(write_record());
   // Proof: the source does not list these bytes as committed (any more).
   NARAD_TRY(auto file, fs_.open(path(base), OpenMode::read_write));
@@ -316,22 +317,46 @@ bool Staging::complete(Offset base, const Segment& segment) const {
 Result<void> Staging::sync_sealed(Offset base) {
   const auto at = segments_.find(base);
   if (at == segments_.end() || !complete(base, at->second)) return ok();
-  Segment& segment = at->second;
-  if (segment.dirty) {
-    if (auto synced = sync_segment(base, segment); !synced) {
-      const Error error = synced.error();
-      // What a failed sync leaves in the page cache proves nothing: a new file is fetched.
-      NARAD_TRY(drop({base}));
-      return error;
-    }
+  if (!at->second.dirty) return settle_sealed(base, at->second);
+  auto file = fs_.open(path(base), OpenMode::read_write);
+  auto synced = file ? file.value()->sync() : Result<void>(file.error());
+  return after_sync(base, true, std::move(synced));
+}
+
+Result<void> Staging::after_sync(Offset base, bool whole, Result<void> outcome) {
+  const auto at = segments_.find(base);
+  if (at == segments_.end()) return outcome;  // dropped meanwhile
+  if (!outcome) {
+    // What a failed sync leaves in the page cache proves nothing: a new file is fetched.
+    NARAD_TRY(drop({base}));
+    return outcome;
   }
+  Segment& segment = at->second;
+  if (!whole) return ok();
+  NARAD_ASSERT(complete(base, segment));
+  if (segment.dirty) count_synced(segment);
+  return settle_sealed(base, segment);
+}
+
+// Its bytes are durable: its sums, and now and then the record that says so.
+Result<void> Staging::settle_sealed(Offset base, Segment& segment) {
   if (!segment.summed) {
     NARAD_TRY(write_sum(base, segment));
   }
   return unrecorded_ < kRecordEveryBytes ? Result<void>(ok()) : write_record();
 }
 
+bool Staging::whole(Offset base) const {
+  const auto at = segments_.find(base);
+  return at != segments_.end() && complete(base, at->second);
+}
+
 Result<void> Staging::sync() {
+  NARAD_TRY(sync_files());
+  return unrecorded_ == 0 ? Result<void>(ok()) : write_record();
+}
+
+Result<void> Staging::sync_files() {
   std::vector<Offset> failed;
   std::optional<Error> trouble;
   for (auto& [base, segment] : segments_) {
@@ -341,20 +366,22 @@ Result<void> Staging::sync() {
       failed.push_back(base);
     }
   }
-  if (trouble) {
-    NARAD_TRY(drop(failed));  // as above
-    return *trouble;
-  }
-  return unrecorded_ == 0 ? Result<void>(ok()) : write_record();
+  if (!trouble) return ok();
+  NARAD_TRY(drop(failed));  // as above
+  return *trouble;
 }
 
 Result<void> Staging::sync_segment(Offset base, Segment& segment) {
   NARAD_TRY(auto file, fs_.open(path(base), OpenMode::read_write));
   NARAD_TRY(file->sync());
+  count_synced(segment);
+  return ok();
+}
+
+void Staging::count_synced(Segment& segment) {
   unrecorded_ += std::max<std::uint64_t>(segment.bytes - segment.synced, 1);
   segment.synced = segment.bytes;
   segment.dirty = false;
-  return ok();
 }
 
 // Only of what is known to be what the source wrote: a digest of rotten bytes would hide the rot.

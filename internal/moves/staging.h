@@ -17,6 +17,7 @@
 #include "internal/moves/staging_rules.h"
 #include "pkg/env/fs.h"
 #include "pkg/seglog/digest.h"
+#include "pkg/seglog/scan.h"
 
 namespace narad::moves {
 
@@ -114,9 +115,20 @@ class Staging {
   // A sealed segment, as soon as all of it has landed: makes it durable (DUR-2). That is recorded
   // now and then, and by sync().
   Result<void> sync_sealed(Offset base);
+  // The same with the sync made beside other jobs: of the file at path(), with that outcome. If it
+  // failed the file is dropped, and the error answered. `whole`: nothing changed it since the sync
+  // began, and all of it had landed by then; else a good one counts for nothing.
+  Result<void> after_sync(Offset base, bool whole, Result<void> outcome);
+  // Whether it is sealed, and all of it has landed.
+  bool whole(Offset base) const;
+  std::string path(Offset base) const;
   // Makes everything durable that is not, and records it. Here as there: a file whose sync failed
   // is gone, and is fetched anew.
   Result<void> sync();
+
+  // Walks the headers of the last segment as far as they are intact now, so that verify() begins
+  // there: it is called under a freeze.
+  Result<void> walk_ahead();
 
   // Cuts frames at or past the HWM off the last segment: an older source lists file sizes (CMT-7).
   Result<void> cut_to_hwm();
@@ -163,12 +175,15 @@ class Staging {
     std::uint64_t expected = 0;  // if it differs
   };
   struct Segment {
-    std::uint64_t bytes = 0;             // in the file
-    std::uint64_t synced = 0;            // of them, as recorded or to be recorded
-    bool dirty = false;                  // something since the last sync
-    bool read_back = true;               // `digests` is of all `bytes`
-    bool cut_to_hwm = false;             // shorter than listed on purpose
-    bool summed = false;                 // its .sum is there
+    std::uint64_t bytes = 0;   // in the file
+    std::uint64_t synced = 0;  // of them, as recorded or to be recorded
+    bool dirty = false;        // something since the last sync
+    bool read_back = true;     // `digests` is of all `bytes`
+    bool cut_to_hwm = false;   // shorter than listed on purpose
+    bool summed = false;       // its .sum is there
+    // What of it was walked: so many bytes are intact headers and what belongs to them.
+    std::uint64_t walked = 0;
+    Offset walked_end{0};                // of the last frame among them
     std::vector<std::uint64_t> digests;  // of blocks, as they lie in the file
     std::optional<seglog::BlockDigester> tail;
     std::vector<Block> blocks;
@@ -184,18 +199,21 @@ class Staging {
   Result<std::unique_ptr<File>> new_file(Offset base);
   void add_digests(Segment& segment, ByteView bytes);
   Result<void> sync_segment(Offset base, Segment& segment);
+  Result<void> sync_files();
+  void count_synced(Segment& segment);
+  Result<void> settle_sealed(Offset base, Segment& segment);
   Result<LogId> known_log() const;
   Result<void> write_sum(Offset base, Segment& segment);
   Result<std::uint64_t> damage_with(Offset base, SegmentRange block,
                                     const std::string& bytes) const;
   const wire::ListedSegment* listed(Offset base) const;
   bool complete(Offset base, const Segment& segment) const;
+  Result<seglog::ScanOptions> scan_of(Offset base, const Segment& segment) const;
   Result<Offset> walk_last(std::optional<Offset> cut_at, std::uint64_t* at) const;
   Result<void> set_ages(UnixMillis now);
   Result<void> write_small_files(const FinishPlan& plan, Finished& out);
   Result<void> write_cursors(Finished& out);
   wire::Receipt receipt(wire::Receipt known) const;
-  std::string path(Offset base) const;
 
   FileSystem& fs_;
   const std::string directory_;

@@ -145,6 +145,7 @@ Result<void> Staging::replace(SegmentRange range, const std::string& bytes) {
     take = damage_second < damage_first;
   }
   if (take) {
+    segment.walked = 0;
     segment.synced = std::min(segment.synced, range.from);
     segment.dirty = true;
     segment.summed = false;
@@ -179,17 +180,16 @@ Result<Offset> Staging::walk_last(std::optional<Offset> cut_at, std::uint64_t* a
   if (segments_.empty()) return Offset(0);
   const auto& [base, segment] = *segments_.rbegin();
   if (at != nullptr) *at = segment.bytes;
-  NARAD_TRY(const LogId log, known_log());
+  NARAD_TRY(seglog::ScanOptions options, scan_of(base, segment));
+  // Not past what is looked for.
+  if (segment.walked > 0 && (!cut_at || segment.walked_end <= *cut_at)) {
+    options.at = segment.walked;
+    options.expected = segment.walked_end;
+  }
   NARAD_TRY(auto file, fs_.open(path(base), OpenMode::read));
   seglog::FileSource source(*file, kScanWindow, segment.bytes);
-  seglog::ScanOptions options;
-  options.log = log;
-  options.expected = base;
-  options.bytes = segment.bytes;
-  options.verify_from = seglog::kNoOffset;  // headers prove themselves
-  options.name = path(base);
   seglog::SegmentScanner scanner(source, options);
-  Offset end = base;
+  Offset end = options.expected;
   bool cut = false;
   while (true) {
     NARAD_TRY(bool more, scanner.next());
@@ -201,6 +201,38 @@ Result<Offset> Staging::walk_last(std::optional<Offset> cut_at, std::uint64_t* a
       *at = item.at;
       cut = true;
     }
+  }
+}
+
+// Of the headers of a segment, from its beginning.
+Result<seglog::ScanOptions> Staging::scan_of(Offset base, const Segment& segment) const {
+  seglog::ScanOptions options;
+  NARAD_TRY(options.log, known_log());
+  options.expected = base;
+  options.bytes = segment.bytes;
+  options.verify_from = seglog::kNoOffset;  // headers prove themselves
+  options.name = path(base);
+  return options;
+}
+
+Result<void> Staging::walk_ahead() {
+  if (segments_.empty()) return ok();
+  auto& [base, segment] = *segments_.rbegin();
+  NARAD_TRY(seglog::ScanOptions options, scan_of(base, segment));
+  if (segment.walked > 0) {
+    options.at = segment.walked;
+    options.expected = segment.walked_end;
+  }
+  NARAD_TRY(auto file, fs_.open(path(base), OpenMode::read));
+  seglog::FileSource source(*file, kScanWindow, segment.bytes);
+  seglog::SegmentScanner scanner(source, options);
+  while (true) {
+    const auto more = scanner.next();
+    // What is no frame, perhaps the beginning of one, is looked at again when it counts.
+    if (!more || !more.value()) return ok();
+    if (scanner.item().kind != seglog::ScanItem::Kind::frame) return ok();
+    segment.walked = scanner.position();
+    segment.walked_end = scanner.expected();
   }
 }
 

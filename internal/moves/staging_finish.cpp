@@ -258,12 +258,12 @@ Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
   NARAD_ASSERT(reached_source());
   Finished out;
   NARAD_TRY(set_ages(plan.now));
-  NARAD_TRY(sync());
+  // Not recorded: of a copy that is taken off again a restart would fetch the last bytes once more.
+  NARAD_TRY(sync_files());
   if (segments_.size() != newest().listing.segments.size()) {
     return Error(Errc::unavailable, cat(directory_, ": a file had to be dropped; copying goes on"));
   }
   NARAD_TRY(write_small_files(plan, out));
-  NARAD_TRY(fs_.sync_dir(directory_));
 
   wire::MoveMarker& marker = out.marker;
   marker.move_id = owner_.move_id;
@@ -278,8 +278,10 @@ Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
   marker.links = joined_links(newest().listing.links, plan.links);
   marker.receipt = receipt(plan.receipt);
   const std::string text = wire::encode_marker_file(marker);
-  NARAD_TRY(replace_file(fs_, join_path(directory_, wire::kMoveMarkerFileName), as_bytes(text)));
-  NARAD_TRY(fs_.sync_dir(parent_path(directory_)));
+  NARAD_TRY(put_file(fs_, join_path(directory_, wire::kMoveMarkerFileName), as_bytes(text)));
+  // Once for all of them: before it the marker is of no use, since nothing is at the path. The name
+  // of this directory was synced when it was made, or renamed back.
+  NARAD_TRY(fs_.sync_dir(directory_));
   return out;
 }
 

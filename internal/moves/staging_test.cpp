@@ -468,6 +468,44 @@ TEST_F(StagingTest, Verify_ReadsNoPayload) {
   EXPECT_LE(disk.calls(FsCall::pread) - reads, 16u) << "headers of the last segment alone";
 }
 
+TEST_F(StagingTest, WalkedAhead_HeadersAreNotReadAgainUnderTheFreeze) {
+  seglog::Knobs knobs;
+  knobs.segment_bytes = 4u << 20;
+  knobs.frame_raw_bytes = 64u << 10;
+  SourceLog large(knobs, 5);
+  for (int i = 0; i < 30; ++i) large.append(5, 20'000);
+  reopen();
+  ASSERT_TRUE(staging->accept(large.listing(), kNow));
+  for (const SegmentRange& r : staging->missing(1 << 20)) {
+    ASSERT_TRUE(staging->append(r, large.chunk(r.base, r.from, r.bytes).value()));
+  }
+  for (const Offset base : staging->undigested(true)) {
+    ASSERT_TRUE(staging->compare(base, large.digests(base)).empty());
+  }
+  const auto reads_of_verify = [&] {
+    const std::uint64_t before = disk.calls(FsCall::pread);
+    EXPECT_EQ(problem(), "");
+    EXPECT_EQ(staging->end().value(), large.log->hwm());
+    return disk.calls(FsCall::pread) - before;
+  };
+  EXPECT_GT(reads_of_verify(), 20u);
+  ASSERT_TRUE(staging->walk_ahead());
+  EXPECT_EQ(reads_of_verify(), 0u);
+}
+
+TEST_F(StagingTest, WalkedAhead_TheBeginningOfAFrameIsLookedAtAgain) {
+  source.append(20);
+  reopen();
+  ASSERT_TRUE(list());
+  // Piece by piece, most of which end within a frame.
+  for (const SegmentRange& r : staging->missing(37)) {
+    ASSERT_TRUE(staging->append(r, source.chunk(r.base, r.from, r.bytes).value()));
+    ASSERT_TRUE(staging->walk_ahead());
+  }
+  ASSERT_TRUE(drain());
+  EXPECT_EQ(problem(), "");
+}
+
 TEST_F(StagingTest, AGE_3_AGE_4_SegmentsAreAsOldHereAsTheyWereThere) {
   source.append(200);
   source.listed_at = UnixMillis(kNow.value() + 50'000'000);  // its clock is hours ahead

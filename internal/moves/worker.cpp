@@ -382,6 +382,7 @@ ProposalOutcome Worker::outcome_of(const Result<metastore::CommandResult>& resul
 }
 
 Task<void> Worker::flip(Step step) {
+  receipt_ = mover_.receipt_of_flip(now(), std::move(receipt_));
   metastore::CompleteMove entry;
   entry.name = key_.partition.topic;
   entry.incarnation = key_.incarnation;

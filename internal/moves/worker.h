@@ -33,6 +33,9 @@ struct Workshop {
   Throttle throttle;
   RunnerStats stats;
   std::map<RaftIndex, Reserved> reserved{};  // by move id
+  // Held by a worker while it syncs what it copies: one file after the other reaches the disk, so
+  // that a commit of this node never waits behind more than one piece.
+  Mutex syncing{env};
 };
 
 class Worker {
@@ -82,7 +85,14 @@ class Worker {
   Task<Result<wire::Listing>> take_listing(Step step);
   Task<Result<void>> reserve_room();
   Task<Result<std::uint64_t>> copy_missing();
+  Task<Result<std::uint64_t>> copy_ranges(std::shared_ptr<Fetch> fetch);
+  Task<Result<void>> take_chunk(SegmentRange range, std::string bytes, bool frozen);
   Task<Result<void>> segment_landed(Offset base);
+  // Syncs a staged file beside what goes on; one at a time. `whole`: all of it has landed.
+  Task<Result<void>> begin_sync(Offset base, bool whole);
+  Task<Result<void>> end_sync();
+  struct Sync;
+  static Task<void> sync_beside(Worker* self, std::shared_ptr<Sync> sync);
   Task<Result<void>> hold_against_digests(Offset base);
   void start_fetching(std::shared_ptr<Fetch> fetch);
   Task<void> fetch_some(std::shared_ptr<Fetch> fetch);
@@ -129,6 +139,9 @@ class Worker {
   std::optional<wire::Listing> frozen_listing_;
   UnixMillis frozen_listing_at_{0};
   std::uint64_t freeze_number_ = 0;
+
+  std::shared_ptr<Sync> sync_;  // under way, or ended and not looked at
+  std::uint64_t unsynced_ = 0;  // bytes that landed since the last one began
 
   wire::Receipt receipt_;  // as the marker has it
   // Of the staging, which a job may be at, for reports.

@@ -177,46 +177,101 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
   const bool draining = mover_.phase() == "draining";
   fetch->frozen = draining;
   start_fetching(fetch);
-  const std::string disk = shop_.place.disk(key_.disk).path;
-  std::uint64_t copied = 0;
-  for (std::size_t i = 0; i < fetch->ranges.size(); ++i) {
-    const SegmentRange range = fetch->ranges[i];
-    auto chunk = co_await next_chunk(fetch, i);
-    if (!chunk) {
-      fetch->stop();
-      co_return chunk.error();
-    }
-    const std::uint64_t n = chunk.value().size();
-    auto write = [&fs = env_.fs, disk, range,
-                  bytes = std::move(chunk.value())](Staging& staging) -> Result<void> {
-      NARAD_TRY(check_spare(fs, disk, bytes.size()));
-      return staging.append(range, bytes);
-    };
-    auto written = co_await job("write chunk", std::move(write));
-    if (!written) fetch->stop();
-    if (!written) co_return written.error();
-    copied += n;
-    count_landed(n);
-    figures_.staged += n;
-    if (n < range.bytes) {
-      // The rest is asked for after the next listing.
-      fetch->stop();
-      break;
-    }
-    const bool last = i + 1 == fetch->ranges.size() || fetch->ranges[i + 1].base != range.base;
-    auto landed = last ? co_await segment_landed(range.base) : Result<void>(ok());
-    if (!landed) fetch->stop();
-    if (!landed) co_return landed.error();
-  }
+  unsynced_ = 0;
+  auto copied = co_await copy_ranges(fetch);
+  fetch->stop();
+  // Whatever came of it: no sync goes on beside the next step.
+  auto synced = co_await end_sync();
+  if (!copied) co_return copied;
+  if (!synced) co_return synced.error();
   const std::vector<Offset> open = staging_->undigested(draining);
   for (const Offset base : open) {
     NARAD_CO_TRY(co_await hold_against_digests(base));
   }
   if (!draining) {
-    auto sync = [](Staging& staging) { return staging.sync(); };
+    auto sync = [](Staging& staging) -> Result<void> {
+      NARAD_TRY(staging.sync());
+      return staging.walk_ahead();
+    };
     NARAD_CO_TRY(co_await job("sync staging", std::move(sync)));
   }
   co_return copied;
+}
+
+Task<Result<std::uint64_t>> Worker::copy_ranges(std::shared_ptr<Fetch> fetch) {
+  std::uint64_t copied = 0;
+  for (std::size_t i = 0; i < fetch->ranges.size(); ++i) {
+    const SegmentRange range = fetch->ranges[i];
+    NARAD_CO_TRY(std::string chunk, co_await next_chunk(fetch, i));
+    const std::uint64_t n = chunk.size();
+    NARAD_CO_TRY(co_await take_chunk(range, std::move(chunk), fetch->frozen));
+    copied += n;
+    if (n < range.bytes) break;  // the rest is asked for after the next listing
+    const bool last = i + 1 == fetch->ranges.size() || fetch->ranges[i + 1].base != range.base;
+    if (last) {
+      NARAD_CO_TRY(co_await segment_landed(range.base));
+    }
+  }
+  co_return copied;
+}
+
+Task<Result<void>> Worker::take_chunk(SegmentRange range, std::string bytes, bool frozen) {
+  const std::uint64_t n = bytes.size();
+  const std::string disk = shop_.place.disk(key_.disk).path;
+  auto write = [&fs = env_.fs, disk, range,
+                bytes = std::move(bytes)](Staging& staging) -> Result<void> {
+    NARAD_TRY(check_spare(fs, disk, bytes.size()));
+    return staging.append(range, bytes);
+  };
+  NARAD_CO_TRY(co_await job("write chunk", std::move(write)));
+  count_landed(n);
+  figures_.staged += n;
+  unsynced_ += n;
+  if (frozen || unsynced_ < shop_.timing.sync_every_bytes) co_return ok();
+  co_return co_await begin_sync(range.base, false);
+}
+
+// ---- syncs beside the copying
+// ------------------------------------------------------------------------
+
+struct Worker::Sync {
+  Sync(Env& env, Offset b, bool w, std::string p)
+      : base(b), whole(w), path(std::move(p)), ended(env) {}
+  const Offset base;
+  const bool whole;  // all of it had landed when it began
+  const std::string path;
+  std::optional<Result<void>> outcome;
+  Event ended;
+};
+
+Task<Result<void>> Worker::begin_sync(Offset base, bool whole) {
+  NARAD_CO_TRY(co_await end_sync());
+  unsynced_ = 0;
+  sync_ = std::make_shared<Sync>(env_, base, whole, staging_->path(base));
+  tasks_.spawn("sync copy", sync_beside(this, sync_));
+  co_return ok();
+}
+
+Task<void> Worker::sync_beside(Worker* self, std::shared_ptr<Sync> sync) {
+  Mutex::Guard guard = co_await self->shop_.syncing.lock();
+  auto work = [&fs = self->env_.fs, path = sync->path]() -> Result<void> {
+    NARAD_TRY(auto file, fs.open(path, OpenMode::read_write));
+    return file->sync();
+  };
+  sync->outcome.emplace(co_await blocking(self->env_, "sync copy", std::move(work)));
+  sync->ended.notify_all();
+}
+
+// Waits for the one under way, if any, and takes down what came of it.
+Task<Result<void>> Worker::end_sync() {
+  const std::shared_ptr<Sync> sync = std::exchange(sync_, nullptr);
+  if (!sync) co_return ok();
+  while (!sync->outcome) co_await sync->ended.wait();
+  mover_.on_progress(now());
+  auto take = [base = sync->base, whole = sync->whole, outcome = *sync->outcome](Staging& staging) {
+    return staging.after_sync(base, whole, outcome);
+  };
+  co_return co_await job("take sync", std::move(take));
 }
 
 void Worker::start_fetching(std::shared_ptr<Fetch> fetch) {
@@ -277,8 +332,8 @@ Task<Result<void>> Worker::segment_landed(Offset base) {
   if (staging_->wants_digests(base, false)) {
     NARAD_CO_TRY(co_await hold_against_digests(base));
   }
-  auto sync = [base](Staging& staging) { return staging.sync_sealed(base); };
-  co_return co_await job("sync segment", std::move(sync));
+  if (!staging_->whole(base)) co_return ok();
+  co_return co_await begin_sync(base, true);
 }
 
 Task<Result<void>> Worker::hold_against_digests(Offset base) {

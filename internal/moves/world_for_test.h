@@ -363,6 +363,8 @@ class World {
         source(log),
         make_(std::move(make)) {
     timing.chunk_bytes = 1500;
+    timing.chunks_in_flight = 3;
+    timing.sync_every_bytes = 4000;
     machine.set_on_down([this](sim::Machine::Kill) { source.attach(nullptr, nullptr); });
   }
   ~World() {

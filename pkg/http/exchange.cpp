@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kChunkBufferMax = 64 * 1024;
 constexpr std::size_t kBodyStep = 64 * 1024;
+constexpr std::size_t kReservedMax = 8u << 20;
 
 bool sends_length(Method method) {
   return method == Method::post || method == Method::put || method == Method::patch;
@@ -45,6 +46,8 @@ Task<bool> read_sized_body(BufferedStream& wire, std::string& body, std::size_t 
   std::size_t filled = std::min(bytes, wire.buffer().data().size());
   body.assign(wire.buffer().data().substr(0, filled));
   wire.buffer().consume(filled);
+  // In one place, which costs nothing until it is filled: a large body is not moved as it grows.
+  body.reserve(std::min(bytes, kReservedMax));
   while (filled < bytes) {
     if (filled == body.size()) body.resize(std::min(bytes, std::max(kBodyStep, filled * 2)));
     auto [ec, n] =
