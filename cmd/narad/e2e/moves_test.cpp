@@ -96,6 +96,31 @@ TEST(Moves, DEC_2_DEC_4_ADrainedNodeShedsItsPartitionsAndLeaves) {
   EXPECT_TRUE(left.empty()) << left.size() << " of " << load.accepted() << ", " << *left.begin();
 }
 
+TEST(Moves, G57_ThreeThousandPartitionsThatWereNeverUsed_LeaveANodeWithinAMinute) {
+  Cluster cluster(4);
+  ASSERT_TRUE(cluster.start()) << cluster.why();
+  Http http(cluster.node(0).port());
+  for (int t = 0; t < 120; ++t) {
+    auto answer = http.post("/v1/topics", cat(R"({"name":"t)", t, R"(","partitions":100})"));
+    ASSERT_TRUE(answer && answer->status == 201) << (answer ? answer->body : "no answer");
+  }
+  const auto leader = cluster.leader();
+  ASSERT_TRUE(leader);
+  const std::size_t leaving = (*leader + 1) % 4, witness = (leaving + 1) % 4;
+  const std::string id = Cluster::id(leaving);
+  // New topics are shared out evenly.
+  ASSERT_TRUE(soon([&] { return owned_by(cluster, witness)[id] == 3000; })) << describe(cluster, 0);
+  auto asked =
+      Http(cluster.node(witness).port()).post(cat("/v1/cluster/members/", id, "/decommission"));
+  ASSERT_TRUE(asked && asked->status / 100 == 2) << (asked ? asked->body : "no answer");
+  const auto empty = [&] {
+    const auto owned = owned_by(cluster, witness);
+    const auto at = owned.find(id);
+    return !owned.empty() && (at == owned.end() || at->second == 0);
+  };
+  EXPECT_TRUE(soon(empty, 60s)) << describe(cluster, witness);
+}
+
 // The command as an operator gives it to the first node.
 Ran narad(Cluster& cluster, std::vector<std::string> words) {
   words.insert(words.begin(), {narad_binary(), "cluster", "moves"});
