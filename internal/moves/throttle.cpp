@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace narad::moves {
+namespace {
+
+// By so much a wait may end late without a loss.
+constexpr Nanos kOversleptMax = std::chrono::milliseconds(250);
+
+Nanos cost_of(std::uint64_t bytes, std::uint64_t rate) {
+  const double seconds = static_cast<double>(bytes) / static_cast<double>(rate);
+  return Nanos(static_cast<Nanos::rep>(seconds * 1e9));
+}
+
+}  // namespace
 
 std::uint64_t Throttle::at_once(std::uint64_t wanted) const {
   constexpr std::uint64_t kLeast = 64u << 10;
@@ -11,18 +22,23 @@ std::uint64_t Throttle::at_once(std::uint64_t wanted) const {
 
 Task<void> Throttle::take(std::uint64_t bytes) {
   if (rate_ == 0) co_return;
+  bool waited = false;
   for (Nanos now = env_.clock.mono(); free_at_ > now; now = env_.clock.mono()) {
     const Nanos delay = free_at_ - now;
     co_await sleep_for(env_, delay);
+    waited = true;
   }
-  take_now(bytes);
+  if (!waited) {
+    take_now(bytes);
+    co_return;
+  }
+  // A busy machine wakes people late: what they could have had by then is not lost to them.
+  free_at_ = std::max(env_.clock.mono() - kOversleptMax, free_at_) + cost_of(bytes, rate_);
 }
 
 void Throttle::take_now(std::uint64_t bytes) {
   if (rate_ == 0) return;
-  const double seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
-  const Nanos cost(static_cast<Nanos::rep>(seconds * 1e9));
-  free_at_ = std::max(env_.clock.mono(), free_at_) + cost;
+  free_at_ = std::max(env_.clock.mono(), free_at_) + cost_of(bytes, rate_);
 }
 
 }  // namespace narad::moves

@@ -25,6 +25,22 @@ TEST(Throttle, Budget_IsHeld) {
   EXPECT_LT(took, 5100ms);
 }
 
+Task<void> take_often(Env& env, Throttle& budget, Nanos* took) {
+  const Nanos began = env.clock.mono();
+  for (int i = 0; i < 201; ++i) co_await budget.take(50);  // 50 ms each
+  *took = env.clock.mono() - began;
+}
+
+TEST(Throttle, WaitsThatEndLate_CostNothingOfTheBudget) {
+  sim::Solo solo;
+  solo.machine.timers().stretch_max = 40ms;
+  Throttle budget(solo.env(), 1000);
+  Nanos took{0};
+  solo.run([&](Env& env) { return take_often(env, budget, &took); });
+  EXPECT_GE(took, 9900ms);
+  EXPECT_LT(took, 10'200ms);
+}
+
 // What a move that ended had asked for would otherwise keep the next ones waiting.
 Task<void> cancel_one_that_waits(Env& env, Throttle& budget, Nanos* took) {
   const Nanos began = env.clock.mono();
