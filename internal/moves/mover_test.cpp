@@ -211,30 +211,6 @@ TEST_F(MoverTest, CPY_9_PhasesFollowEachOther) {
 // ---- pre-copy
 // ------------------------------------------------------------------------------------
 
-TEST_F(MoverTest, ReceiptOfTheFlip_CountsTheFreezeUpToTheFlip) {
-  converge();
-  freeze();
-  now += 4ms;
-  drain();
-  m.on_verified(now, 0s, "", Offset(1000), Offset(1000));
-  const wire::Receipt marked = m.receipt(now);
-  EXPECT_EQ(marked.frozen_ms, 4u);
-  m.on_finished(now);
-  now += 9ms;
-  install();
-  const wire::Receipt told = m.receipt_of_flip(now, marked);
-  EXPECT_EQ(told.frozen_ms, 13u);
-  EXPECT_EQ(told.install_ms, 9u);
-  EXPECT_EQ(told.copy_ms, marked.copy_ms);
-}
-
-TEST_F(MoverTest, ReceiptOfTheFlip_OfACopyMadeByAnEarlierProcess_IsThatOfTheCopy) {
-  wire::Receipt marked;
-  marked.frozen_ms = 7;
-  now += 1h;
-  EXPECT_EQ(m.receipt_of_flip(now, marked), marked);
-}
-
 TEST_F(MoverTest, CPY_3_PassOfLagBytesOrLess_Converges) {
   nothing_installed();
   m.on_pass(now, kMiB, Offset(1));  // the first says nothing about what comes in
