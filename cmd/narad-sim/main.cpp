@@ -4,6 +4,9 @@
 //   narad-sim --seeds 2000 [--from 1]      many; the first failure is shrunk and printed
 //   narad-sim --scenario cluster ...       clusters of three to five nodes in place of one
 //   narad-sim --scenario moves ...         one partition that moves under load, struck at its steps
+//   narad-sim --scenario walk ...          one move: --every K does each deed at each step that
+//   matters
+//                                          and at every K-th of the others, from the --start-th on
 //   narad-sim --budget --floors FILE       as many as fit the time budget, on all processors
 //   narad-sim --plan FILE                  a plan from a file instead of one drawn from a seed
 //   --defect NAME plants a bug (--defects lists them; with --scenario moves those of moves only).
@@ -18,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -39,6 +43,9 @@ struct Arguments {
   std::uint64_t from = 1;
   std::string plan_file;
   std::string floors;
+  std::optional<std::uint64_t> every;
+  std::uint64_t start = 0;
+  std::optional<simtest::Deed> deed;
   bool budget = false, trace = false, echo = false;
   std::string scenario = "single-node";
   simtest::Defect defect = simtest::Defect::none;
@@ -47,11 +54,12 @@ struct Arguments {
 [[noreturn]] void usage(const std::string& why) {
   std::fprintf(stderr,
                "narad-sim: %s\n"
-               "usage: narad-sim [--scenario single-node|cluster|moves] and one of\n"
+               "usage: narad-sim [--scenario single-node|cluster|moves|walk] and one of\n"
                "       narad-sim --seed N [--trace] [--log] [--defect NAME]\n"
                "       narad-sim --plan FILE [--trace] [--log] [--defect NAME]\n"
                "       narad-sim --seeds N [--from N] [--defect NAME]\n"
                "       narad-sim --budget --floors FILE\n"
+               "       narad-sim --scenario walk --every K [--start S] [--seed N] [--deed NAME]\n"
                "       narad-sim --defects\n",
                why.c_str());
   std::exit(2);
@@ -78,6 +86,17 @@ Arguments parse(int argc, char** argv) {
       a.seeds = number();
     } else if (word == "--from") {
       a.from = number();
+    } else if (word == "--every") {
+      a.every = number();
+    } else if (word == "--deed") {
+      const std::string name = value();
+      for (auto d = simtest::Deed::none; d <= simtest::Deed::abort;
+           d = static_cast<simtest::Deed>(static_cast<int>(d) + 1)) {
+        if (simtest::to_string(d) == name) a.deed = d;
+      }
+      if (!a.deed) usage(cat("no deed is called \"", name, "\""));
+    } else if (word == "--start") {
+      a.start = number();
     } else if (word == "--plan") {
       a.plan_file = value();
     } else if (word == "--floors") {
@@ -91,8 +110,9 @@ Arguments parse(int argc, char** argv) {
     } else if (word == "--scenario") {
       a.scenario = value();
       if (a.scenario != simtest::kClusterScenario && a.scenario != simtest::kMovesScenario &&
-          a.scenario != "single-node") {
-        usage(cat("no scenario is called \"", a.scenario, "\": use single-node, cluster or moves"));
+          a.scenario != simtest::kWalkScenario && a.scenario != "single-node") {
+        usage(cat("no scenario is called \"", a.scenario,
+                  "\": use single-node, cluster, moves or walk"));
       }
     } else if (word == "--defect") {
       const std::string name = value();
@@ -104,7 +124,8 @@ Arguments parse(int argc, char** argv) {
       }
     } else if (word == "--defects") {
       for (const auto& info : simtest::all_defects()) {
-        if (a.scenario == simtest::kMovesScenario && !info.of_moves) continue;
+        if (a.scenario == simtest::kMovesScenario && (!info.of_moves || info.of_walk)) continue;
+        if (a.scenario == simtest::kWalkScenario && !info.of_walk) continue;
         std::printf("%s\n", std::string(info.name).c_str());
       }
       std::exit(0);
@@ -133,6 +154,8 @@ sim::RunOptions options_of(const Arguments& a) {
 // How plans are drawn from seeds.
 sim::Plan (*plans_of(const Arguments& a))(std::uint64_t) {
   if (a.scenario == simtest::kMovesScenario) return simtest::moves_plan_of;
+  if (a.scenario == simtest::kWalkScenario)
+    return [](std::uint64_t seed) { return simtest::walk_plan(seed); };
   return a.scenario == simtest::kClusterScenario ? simtest::cluster_plan_of : simtest::plan_of;
 }
 
@@ -215,18 +238,14 @@ void add_summary(sim::Report& total, const std::string& text) {
   }
 }
 
-constexpr std::uint64_t kSeedsApart = 2000;
-
-// One process per processor; each begins at a seed of its own and goes on until the time is up.
-int run_budget(const Arguments& a) {
-  auto floors = read_floors(a.floors);
-  // A shorter budget (by hand) has no floor.
-  const char* given = std::getenv("NARAD_SIM_SECONDS");
-  const auto budget = given != nullptr ? parse_number<std::uint64_t>(given).value_or(0)
-                                       : floors[cat(floors_of(a), "_budget_seconds")];
-  const std::uint64_t floor = given != nullptr ? 0 : floors[cat(floors_of(a), "_seeds")];
-  const unsigned workers = std::max(1u, std::thread::hardware_concurrency());
-  const auto until = Clock::now() + std::chrono::seconds(budget);
+// Runs `work` in one process per processor. It answers what its parent is told in `summaries` and
+// its exit status; the worst of these is answered.
+struct Work {
+  std::string summary;
+  int status = 0;
+};
+int in_workers(unsigned workers, const std::function<Work(unsigned)>& work,
+               std::vector<std::string>& summaries) {
   std::vector<std::pair<pid_t, int>> children;
   for (unsigned w = 0; w < workers; ++w) {
     int pipes[2];
@@ -235,25 +254,16 @@ int run_budget(const Arguments& a) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::close(pipes[0]);
-      sim::RunOptions options = options_of(a);
-      // Enough to pass the floor; by hand (no floor) as many as the time allows.
-      options.seeds = floor > 0 ? (floor + workers - 1) / workers : 1'000'000;
-      // As far apart as a worker can go, so that no seed runs twice and counts for two. At least a
-      // fixed step, so that a floor that moves a little does not change which seeds are run.
-      options.first_seed = a.from + w * std::max<std::uint64_t>(kSeedsApart, options.seeds);
-      options.go_on = [until] { return Clock::now() < until; };
-      const sim::Report report = sim::run_seeds(plans_of(a), scenario_of(a), options);
-      if (!report.failures.empty()) std::printf("%s", report.text().c_str());
+      const Work done = work(w);
       std::fflush(stdout);
       FILE* out = ::fdopen(pipes[1], "w");
-      std::fputs(summary(report).c_str(), out);
+      std::fputs(done.summary.c_str(), out);
       std::fclose(out);
-      ::_exit(report.failures.empty() ? 0 : 1);
+      ::_exit(done.status);
     }
     ::close(pipes[1]);
     children.emplace_back(child, pipes[0]);
   }
-  sim::Report total;
   int worst = 0;
   for (auto [child, fd] : children) {
     std::string text;
@@ -265,8 +275,41 @@ int run_budget(const Arguments& a) {
     int status = 0;
     ::waitpid(child, &status, 0);
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-    add_summary(total, text);
+    summaries.push_back(std::move(text));
   }
+  return worst;
+}
+
+unsigned processors() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+constexpr std::uint64_t kSeedsApart = 2000;
+
+// One process per processor; each begins at a seed of its own and goes on until the time is up.
+int run_budget(const Arguments& a) {
+  auto floors = read_floors(a.floors);
+  // A shorter budget (by hand) has no floor.
+  const char* given = std::getenv("NARAD_SIM_SECONDS");
+  const auto budget = given != nullptr ? parse_number<std::uint64_t>(given).value_or(0)
+                                       : floors[cat(floors_of(a), "_budget_seconds")];
+  const std::uint64_t floor = given != nullptr ? 0 : floors[cat(floors_of(a), "_seeds")];
+  const unsigned workers = processors();
+  const auto until = Clock::now() + std::chrono::seconds(budget);
+  const auto work = [&](unsigned w) {
+    sim::RunOptions options = options_of(a);
+    // Enough to pass the floor; by hand (no floor) as many as the time allows.
+    options.seeds = floor > 0 ? (floor + workers - 1) / workers : 1'000'000;
+    // As far apart as a worker can go, so that no seed runs twice and counts for two. At least a
+    // fixed step, so that a floor that moves a little does not change which seeds are run.
+    options.first_seed = a.from + w * std::max<std::uint64_t>(kSeedsApart, options.seeds);
+    options.go_on = [until] { return Clock::now() < until; };
+    const sim::Report report = sim::run_seeds(plans_of(a), scenario_of(a), options);
+    if (!report.failures.empty()) std::printf("%s", report.text().c_str());
+    return Work{summary(report), report.failures.empty() ? 0 : 1};
+  };
+  std::vector<std::string> summaries;
+  const int worst = in_workers(workers, work, summaries);
+  sim::Report total;
+  for (const std::string& text : summaries) add_summary(total, text);
   if (floor > 0)
     total.never_reached =
         total.reach.missing(simtest::required_marks(a.scenario == simtest::kClusterScenario));
@@ -279,11 +322,63 @@ int run_budget(const Arguments& a) {
   return total.never_reached.empty() ? 0 : 4;
 }
 
+// Every so many steps of one move, each in a run of its own.
+int run_walk(const Arguments& a) {
+  const std::uint64_t seed = a.seed.value_or(1);
+  const simtest::RunResult counted = simtest::run(simtest::walk_plan(seed));
+  const simtest::WalkSteps& steps = counted.walk;
+  if (!counted.outcome.violation.empty() || !steps.whole) {
+    std::printf("the walk of seed %s does not end: %s\n", cat(seed).c_str(),
+                counted.outcome.violation.c_str());
+    return 1;
+  }
+  auto points = simtest::walk_points(steps, *a.every, a.start);
+  if (a.deed) {
+    std::erase_if(points, [&](const auto& p) { return p.deed != *a.deed; });
+  }
+  std::printf("seed %s: %zu messages, %zu + %zu + %zu disk calls, leader %s: %zu points\n",
+              cat(seed).c_str(), steps.messages.size(), steps.calls[0].size(),
+              steps.calls[1].size(), steps.calls[2].size(),
+              steps.leader_apart ? "apart" : "takes part", points.size());
+  constexpr std::uint64_t kFailuresMax = 5;
+  const unsigned workers = processors();
+  const auto work = [&](unsigned w) {
+    sim::Report report;
+    std::uint64_t failures = 0;
+    for (std::size_t i = w; i < points.size() && failures < kFailuresMax; i += workers) {
+      const sim::Plan plan = simtest::walk_plan(seed, points[i]);
+      const sim::Outcome outcome = simtest::run(plan, {}, a.defect).outcome;
+      ++report.seeds;
+      report.events += outcome.events;
+      report.reach.add(outcome.reach);
+      if (outcome.violation.empty()) continue;
+      ++failures;
+      std::printf("FAILED at step %s (%s, %s%s): %s\n%s\n", cat(points[i].step).c_str(),
+                  cat(simtest::to_string(points[i].deed)).c_str(),
+                  cat(simtest::to_string(points[i].role)).c_str(),
+                  points[i].lasting ? ", lasting" : "", outcome.violation.c_str(),
+                  sim::plan_text(plan).c_str());
+      std::fflush(stdout);
+    }
+    return Work{summary(report), failures == 0 ? 0 : 1};
+  };
+  std::vector<std::string> summaries;
+  const int worst = in_workers(workers, work, summaries);
+  sim::Report total;
+  for (const std::string& text : summaries) add_summary(total, text);
+  std::printf("%s", total.text().c_str());
+  if (worst != 0) return worst;
+  return total.seeds == points.size() && total.reach.count("walk: the step never came") == 0 ? 0
+                                                                                             : 4;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Arguments a = parse(argc, argv);
+  if (a.every && a.scenario != simtest::kWalkScenario) usage("--every is for --scenario walk");
   if (a.budget) return run_budget(a);
+  if (a.every) return run_walk(a);
   if (a.seed || !a.plan_file.empty()) return run_single(a);
   if (a.seeds == 0) usage("give --seed, --seeds, --plan or --budget");
   return run_many(a);

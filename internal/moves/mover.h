@@ -41,6 +41,9 @@ struct RunnerTiming {
   std::size_t chunks_in_flight = 12;
   // What of a copy is left to one sync: little enough for commits of others to wait behind it.
   std::uint64_t sync_every_bytes = 4u << 20;
+  // A bug that simulation plants to see it found: a source that went back is believed. Never set
+  // outside of it.
+  bool plant_believes_less = false;
 };
 
 // Which move, for whom.

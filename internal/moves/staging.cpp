@@ -209,10 +209,11 @@ const wire::ListedSegment* Staging::listed(Offset base) const {
   return at != all.end() && at->base == base ? &*at : nullptr;
 }
 
-Result<void> Staging::accept(wire::Listing listing, UnixMillis arrived_at) {
+Result<void> Staging::accept(wire::Listing listing, UnixMillis arrived_at,
+                             bool plant_believes_less) {
   const TakenListing* before = reached_source() ? &newest() : nullptr;
   const std::string why = went_back(before, record_.highest_hwm, listing);
-  if (!why.empty()) return Error(Errc::conflict, why);
+  if (!why.empty() && !plant_believes_less) return Error(Errc::conflict, why);
 
   if (listing.log != log_) {
     for (auto& [base, segment] : segments_) segment.read_back = false;

@@ -92,7 +92,8 @@ class Staging {
   // Takes over a listing. conflict, with the reason, if it is not of the log that is staged:
   // nothing was changed then. Drops segments that retention took at the source, cuts back what is
   // longer than listed (CMT-6), makes a file for each segment (G12).
-  Result<void> accept(wire::Listing listing, UnixMillis arrived_at);
+  Result<void> accept(wire::Listing listing, UnixMillis arrived_at,
+                      bool plant_believes_less = false);
 
   // What the newest listing has and the files lack, in order, at most `range_bytes` each.
   std::vector<SegmentRange> missing(std::uint64_t range_bytes) const;

@@ -139,8 +139,9 @@ Task<void> Worker::pass(Step step) {
     co_return;
   }
   const UnixMillis arrived = env_.clock.wall_millis();
-  auto take = [listing = std::move(listing.value()), arrived](Staging& staging) mutable {
-    return staging.accept(std::move(listing), arrived);
+  auto take = [listing = std::move(listing.value()), arrived,
+               believe = shop_.timing.plant_believes_less](Staging& staging) mutable {
+    return staging.accept(std::move(listing), arrived, believe);
   };
   auto accepted = co_await job("take listing", std::move(take));
   if (!accepted && accepted.error().code() == Errc::conflict) {

@@ -18,6 +18,7 @@ struct MoveHooks {
   WrapMetastore runner_metastore;  // as the destination's side sees it
   std::function<std::shared_ptr<CommitGate>(std::shared_ptr<CommitGate> inner)> gate;
   std::optional<Nanos> move_lease;  // in place of what follows from the configuration
+  bool believes_less = false;       // a source that came back with less is believed
 };
 
 }  // namespace narad::node

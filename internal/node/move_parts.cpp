@@ -90,9 +90,11 @@ void MoveParts::open_runner(Partitions& partitions, std::function<bool()> clock_
   p.place = std::make_unique<CopyPlace>(env_, node_id_, data_, partitions, metastore_);
   p.stale_copies = std::make_unique<StaleCopies>(env_, node_id_, data_, partitions, metastore_,
                                                  std::move(clock_trusted));
-  p.runner = std::make_unique<moves::Runner>(
-      env_, node_id_, runner_metastore_ ? *runner_metastore_ : metastore_, *p.owners, *p.leader,
-      *p.place, runner_timing(config_));
+  moves::RunnerTiming timing = runner_timing(config_);
+  timing.plant_believes_less = hooks_.believes_less;
+  p.runner = std::make_unique<moves::Runner>(env_, node_id_,
+                                             runner_metastore_ ? *runner_metastore_ : metastore_,
+                                             *p.owners, *p.leader, *p.place, timing);
   p.sweep = std::make_unique<moves::Sweep>(env_, node_id_, metastore_, *p.owners, *p.stale_copies);
   p.runner->on_tick([this] {
     if (parts_->sweep->tick()) sweep_due_.notify_all();

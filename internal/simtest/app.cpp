@@ -124,7 +124,7 @@ Task<void> App::producer(std::uint32_t index) {
                        pause(random, world_.share(200ms) * 100 /
                                          std::max<std::int64_t>(1, world_.workload_percent_)));
     const auto* row = broker.view()->topics.find(draw_topic(random));
-    if (row == nullptr) continue;
+    if (row == nullptr || world_.quiet()) continue;
     const Topic topic = row->topic;
     const bool batch = random.below(3) == 0;
     const std::uint64_t count = batch ? random.range(1, 20) : 1;

@@ -145,6 +145,8 @@ const std::vector<DefectInfo>& all_defects() {
       {Defect::no_check_after_sync, "no_check_after_sync", true},
       {Defect::displaced_copy_deleted, "displaced_copy_deleted", true},
       {Defect::staged_not_synced, "staged_not_synced", true},
+      {Defect::believes_less, "believes_less", true, true},
+      {Defect::no_read_index, "no_read_index", true, true},
   };
   return all;
 }

@@ -41,12 +41,15 @@ enum class Defect : std::uint8_t {
   no_check_after_sync,     // the gate is not asked again before the HWM advances
   displaced_copy_deleted,  // a copy that would be set aside is removed
   staged_not_synced,       // staging.json calls synced what was not
+  believes_less,           // a source that came back with less is copied as it is
+  no_read_index,           // what an owner knew when it started counts as what is so
 };
 
 struct DefectInfo {
   Defect defect;
   std::string_view name;
   bool of_moves = false;  // only partitions that move show it
+  bool of_walk = false;   // only what is done to them in a walk
 };
 const std::vector<DefectInfo>& all_defects();
 

@@ -21,6 +21,7 @@ void World::went_down(int node) {
     reach_.hit("exit after a failed sync");
   }
   if (clean_stop_) return;
+  if (walk_.on) walk_went_down(node);
   const Nanos outage = phase_ == Phase::faults ? down_until_[at] - sim_.now() : Nanos(0);
   machine.boot_after(std::max(Nanos(500ms), outage));
 }

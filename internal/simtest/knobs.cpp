@@ -116,6 +116,22 @@ Knobs draw_load_knobs(const sim::Sim& sim) {
   return k;
 }
 
+Knobs walk_knobs(const sim::Sim& sim) {
+  Knobs k = draw_load_knobs(sim);
+  set_nodes(k, 3);
+  k.log.segment_bytes = 4096;
+  k.log.frame_raw_bytes = 2048;
+  k.config.timing.raft_tick = 200ms;
+  k.config.timing.freeze_ttl = 1s;
+  k.config.timing.dispatch_retry = 300ms;
+  k.config.moves.max_bytes_per_second = 0;
+  k.producers = 1;
+  k.message_bytes_max = 200;
+  k.slow_disk_max = Nanos(0);
+  k.text = "one move, step by step";
+  return k;
+}
+
 Knobs script_knobs() {
   Knobs k;
   k.log.segment_bytes = 4096;

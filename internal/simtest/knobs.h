@@ -32,6 +32,9 @@ std::string host_of(int index);
 Knobs draw_knobs(const sim::Sim& sim, bool cluster, bool moves);
 // Of the scenario "moves": four nodes, one partition, everything that moves wait for is short.
 Knobs draw_load_knobs(const sim::Sim& sim);
+// Of the scenario "walk": three nodes, one partition, nothing left to chance that a step could
+// differ by.
+Knobs walk_knobs(const sim::Sim& sim);
 // Small enough that the script rolls segments and WAL files, with nothing left to chance.
 Knobs script_knobs();
 

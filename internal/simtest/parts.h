@@ -73,8 +73,26 @@ class World {
   void await_replacement(int target, const Strike& strike);
   void separate(int a, int b, Nanos length);
   void move_on(const Assignment& row, int node);
+  void move_to(App& app, const Assignment& row, const metastore::Member& to);
   App* anybody();
   int leader();
+
+  // ---- one move, step by step (walk.cpp)
+  // After each step of the simulation. True when the faults are over.
+  bool watch_walk();
+  void start_walk();
+  void count_message();
+  std::string shown_of_move();
+  sim::Machine& of_role(Role role) {
+    return *machines_[static_cast<std::size_t>(walk_.nodes[static_cast<std::size_t>(role)])];
+  }
+  void walk_strikes();
+  void revert(sim::Machine& machine);
+  // What is produced from now on would hide what the source has lost.
+  bool quiet() const { return walk_.struck && walk_.point.deed == Deed::reverted; }
+  void walk_abort_answered(const Result<metastore::AbortAnswer>& answer);
+  void check_walk_abort();
+  void walk_went_down(int node);
 
   bool each_node(const std::function<bool(App&)>& holds);
   std::uint64_t unsettled();
@@ -139,6 +157,8 @@ class World {
     std::uint64_t opening = 0;
     Offset hwm{0};
   };
+  // False once there is nothing more to see of it.
+  bool watch_former_owner(FormerOwner& f);
   std::vector<FormerOwner> former_owners_;
   std::map<std::string, Nanos> died_at_;  // members that count as dead, since when
   std::vector<Nanos> went_down_at_;
@@ -150,6 +170,21 @@ class World {
   };
   std::vector<AwaitedStrike> strikes_;
   Nanos operator_rests_until_{0};
+  struct Walk {
+    bool on = false;
+    WalkPoint point;
+    bool started = false, begun = false, struck = false;
+    int nodes[kRoles] = {0, 0, 0};
+    Incarnation incarnation{0};
+    std::uint64_t chunks = 0;
+    std::string shown;
+    Nanos look_at{0}, heals_at{0}, ends_at{0};
+    WalkSteps steps;
+    std::string abort_answer;
+    bool moved_at_answer = false;
+    std::unique_ptr<sim::SimFs> earlier;  // the source's disk as it was
+  };
+  Walk walk_;
   std::set<int> cut_off_;  // from all others, until they are healed one by one
   std::vector<std::unique_ptr<sim::Machine>> machines_;
 
@@ -203,6 +238,7 @@ class App {
   // Answers whether nodes may be asked for their state now.
   bool started() const { return ready_ && !stopping_; }
   void propose(metastore::Command command);
+  void start_aborting();
   UnixMillis wall_millis() const { return env_.clock.wall_millis(); }
   std::vector<metastore::TopicRowPtr> topics();
 
@@ -218,6 +254,7 @@ class App {
   Task<void> move_away(int node);
   std::optional<metastore::Command> draw_move(Rng& random, const metastore::TopicRow& row,
                                               PartitionId partition);
+  Task<void> abort_the_move();
   static Task<void> propose_one(App* app, metastore::Command command);
   Task<void> script();
   Task<void> drain();

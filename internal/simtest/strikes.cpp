@@ -172,7 +172,10 @@ void World::move_on(const Assignment& row, int node) {
     if (free && m->status == metastore::MemberStatus::alive) others.push_back(m.get());
   });
   if (others.empty()) return;
-  const metastore::Member& to = *others[static_cast<std::size_t>(node) % others.size()];
+  move_to(*app, row, *others[static_cast<std::size_t>(node) % others.size()]);
+}
+
+void World::move_to(App& app, const Assignment& row, const metastore::Member& to) {
   metastore::SetTarget set;
   set.name = kTopics[0];
   set.incarnation = row.incarnation;
@@ -182,8 +185,8 @@ void World::move_on(const Assignment& row, int node) {
   set.target_node = to.id;
   set.target_disk = to.disks.front();
   set.reason = "operator";
-  set.now = app->wall_millis();
-  app->propose(std::move(set));
+  set.now = app.wall_millis();
+  app.propose(std::move(set));
 }
 
 void World::strike_at(const Assignment& row, Strike strike) {

@@ -28,12 +28,20 @@ World::World(const sim::Plan& plan, const sim::RunWish& wish, Defect defect, boo
       net_(sim_),
       knobs_(scripted_                         ? script_knobs()
              : plan.scenario == kMovesScenario ? draw_load_knobs(sim_)
+             : plan.scenario == kWalkScenario  ? walk_knobs(sim_)
                                                : draw_knobs(sim_, plan.scenario == kClusterScenario,
                                                             plan.option("moves", 0) != 0)),
       oracle_(knobs_.nodes > 1, [this] { return sim_.now(); }),
       shown_(static_cast<std::size_t>(knobs_.nodes)),
       went_down_at_(shown_.size(), Nanos(-1h)),
       down_until_(shown_.size(), Nanos(0)) {
+  if (plan.scenario == kWalkScenario) {
+    walk_.on = true;
+    walk_.point.deed = static_cast<Deed>(plan.option("deed", 0));
+    walk_.point.role = static_cast<Role>(plan.option("role", 0));
+    walk_.point.step = static_cast<std::uint64_t>(plan.option("step", 0));
+    walk_.point.lasting = plan.option("lasting", 0) != 0;
+  }
   // SQLite's generator is one for the process: it starts anew with every run.
   sim::Rng sqlite_random = sim_.stream("sqlite");
   sqlite::reseed_randomness(sqlite_random);
@@ -173,6 +181,8 @@ void World::run_faults() {
                  (machine.boots() > 1 && machine.up() && machine.component<App>().ready());
         },
         kFaultsFor);
+  } else if (walk_.on) {
+    sim_.run_until([this] { return watch_walk(); }, kFaultsFor * 2);
   } else if (knobs_.under_load) {
     sim_.run_until(
         [this] {
@@ -238,11 +248,12 @@ RunResult World::run() {
       for (const auto& machine : machines_) machine->component<App>().check_lag();
     }
     if (knobs_.moves) end_moves();
+    if (walk_.on) check_walk_abort();
     phase_ = Phase::read_back;
     read_back("after the faults");
     for (const auto& machine : machines_) machine->kill(sim::Machine::Kill::power_cut);
     read_back("after a last power cut");
-    stop_all_cleanly();
+    if (!walk_.on) stop_all_cleanly();
   }
   clean_stop_ = true;
   for (const auto& machine : machines_) {
@@ -258,6 +269,7 @@ RunResult World::run() {
   result.counts = oracle_.counts();
   result.options = knobs_.text;
   result.disk_calls = disk_calls_;
+  result.walk = std::move(walk_.steps);
   return result;
 }
 

@@ -207,6 +207,9 @@ SimFs::~SimFs() = default;
 
 void SimFs::set_clock(std::function<UnixMillis()> wall) { wall_ = std::move(wall); }
 void SimFs::set_trace(std::function<void(std::uint64_t)> mix) { trace_ = std::move(mix); }
+void SimFs::set_watch(std::function<void(FsCall, const std::string&)> watch) {
+  watch_ = std::move(watch);
+}
 void SimFs::freeze() { frozen_ = true; }
 bool SimFs::frozen() const { return frozen_; }
 std::uint64_t SimFs::ops() const { return ops_; }
@@ -250,7 +253,9 @@ int SimFs::enter(FsCall call, const std::string& path) {
 int SimFs::enter_mutating(FsCall call, const std::string& path, bool* torn) {
   *torn = false;
   if (frozen_) return EIO;
-  if (++ops_ >= cut_at_) {
+  ++ops_;
+  if (watch_) watch_(call, path);
+  if (ops_ >= cut_at_) {
     frozen_ = true;
     *torn = cut_how_ == Cut::during_call && !faults.read_only;
     if (on_cut_) on_cut_();
@@ -467,7 +472,9 @@ Result<std::unique_ptr<File>> SimFs::open(const std::string& path, OpenMode mode
   if (!creates) return failed("open", path, ENOENT);
   if (faults.read_only) return failed("open", path, EROFS);
   bool torn = false;
-  if (++ops_ >= cut_at_) {
+  ++ops_;
+  if (watch_) watch_(FsCall::open, path);
+  if (ops_ >= cut_at_) {
     frozen_ = true;
     torn = cut_how_ == Cut::during_call;
     if (on_cut_) on_cut_();

@@ -102,6 +102,8 @@ class SimFs final : public FileSystem {
   void set_clock(std::function<UnixMillis()> wall);
   // Called with a few numbers per mutating call, for the hash of a run.
   void set_trace(std::function<void(std::uint64_t)> mix);
+  // Called with each mutating call, which ops() counts already.
+  void set_watch(std::function<void(FsCall, const std::string& path)> watch);
 
   // ---- crashes --------------------------------------------------------------------------------
   // From now on every call fails with EIO and changes nothing: the machine lost its power, or the
@@ -214,6 +216,7 @@ class SimFs final : public FileSystem {
   Nanos latency_{0};
   std::function<UnixMillis()> wall_;
   std::function<void(std::uint64_t)> trace_;
+  std::function<void(FsCall, const std::string&)> watch_;
 };
 
 }  // namespace narad::sim
