@@ -21,6 +21,7 @@ constexpr Nanos kLasting = 26s;
 // A node that hears of no leader serves after a minute from what it knows.
 constexpr Nanos kServesAnyway = 75s;
 constexpr Nanos kRecovery = 20s;
+constexpr std::uint64_t kLastingOf = 8;
 // Around the flip, so many messages before and after.
 constexpr std::uint64_t kRaceBefore = 75, kRaceAfter = 6;
 
@@ -38,10 +39,6 @@ bool is_marked(sim::FsCall call) {
 std::vector<Role> roles_of(const WalkSteps& steps) {
   if (steps.leader_apart) return {kAllRoles, kAllRoles + kRoles};
   return {Role::source, Role::target};
-}
-
-void add(std::vector<WalkPoint>& out, Deed deed, Role role, std::uint64_t step) {
-  for (const bool lasting : {false, true}) out.push_back({deed, role, step, lasting});
 }
 
 }  // namespace
@@ -104,26 +101,32 @@ std::vector<WalkPoint> walk_points(const WalkSteps& steps, std::uint64_t every,
     if (marked || every == 0) return marked;
     return unmarked++ % every == start % every;
   };
+  // Where steps are left out, so are most of what lasts.
+  std::uint64_t lasting = 0;
+  const auto add = [&](Deed deed, Role role, std::uint64_t step) {
+    out.push_back({deed, role, step, false});
+    if (every <= 1 || lasting++ % kLastingOf == start % kLastingOf) {
+      out.push_back({deed, role, step, true});
+    }
+  };
   const std::vector<Role> roles = roles_of(steps);
   for (const Role role : roles) {
     const auto& calls = steps.calls[static_cast<std::size_t>(role)];
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (!wanted(calls[i])) continue;
-      add(out, Deed::cut_before, role, i + 1);
-      add(out, Deed::cut_torn, role, i + 1);
+      add(Deed::cut_before, role, i + 1);
+      add(Deed::cut_torn, role, i + 1);
     }
   }
   for (std::size_t i = 0; i < steps.messages.size(); ++i) {
     if (!wanted(steps.messages[i])) continue;
     for (const Role role : roles) {
-      for (const Deed deed : {Deed::kill9, Deed::power_cut, Deed::pause})
-        add(out, deed, role, i + 1);
+      for (const Deed deed : {Deed::kill9, Deed::power_cut, Deed::pause}) add(deed, role, i + 1);
     }
     out.push_back({Deed::reborn_apart, Role::source, i + 1, true});
     for (const Role spared : kAllRoles) {
       // Of two machines there is one pair.
-      if (steps.leader_apart || spared == Role::leader)
-        add(out, Deed::separate_all_but, spared, i + 1);
+      if (steps.leader_apart || spared == Role::leader) add(Deed::separate_all_but, spared, i + 1);
     }
   }
   for (std::size_t i = 0; i < steps.covered.size(); ++i) {

@@ -78,7 +78,8 @@ struct WalkSteps {
   std::vector<bool> messages;       // true: next to one that changed what is shown of the move
 };
 // Every point of that walk: those that are marked, and of the others every `every`-th, from the
-// `start`-th on (every 0: none of them). An abort races against the flip at each message around it.
+// `start`-th on (0: none of them). From 2 on an eighth of them also as lasting ones, else all. An
+// abort races against the flip at each message around it.
 std::vector<WalkPoint> walk_points(const WalkSteps& steps, std::uint64_t every,
                                    std::uint64_t start);
 
