@@ -1,4 +1,4 @@
-// `narad cluster moves`: what moves, what has moved, and orders about it.
+// `narad cluster moves` and `throttle`: what moves, what has moved, and orders about it.
 #include "cmd/narad/commands.h"
 #include "cmd/narad/moves_view.h"
 #include "cmd/narad/operator.h"
@@ -48,7 +48,12 @@ Task<Result<int>> list(Session& s) {
   std::string target = list_target(s, detail, history);
   NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, std::move(target)));
   co_return show_answer(s, std::move(answer.body), read_moves, [&](const MovesView& view) {
-    return history ? history_table(view.history) : moves_table(view.moves, s.args.flag("detail"));
+    if (history) return history_table(view.history);
+    std::string page = moves_table(view.moves, s.args.flag("detail"));
+    if (!s.args.flag("detail")) page += slow_lines(view.moves);
+    if (view.paused) page += "moves: all are paused\n";
+    if (view.rate) page += throttle_text({view.rate, std::nullopt});
+    return page;
   });
 }
 
@@ -206,6 +211,11 @@ Task<Result<int>> start(Session& s) {
   w.begin_object().member("topic", s.args.operand(0)).member("partition", *partition);
   w.member("to", s.args.text("to"));
   if (const std::string disk = s.args.text("disk"); !disk.empty()) w.member("disk", disk);
+  if (const std::string text = s.args.text("max-rate"); !text.empty()) {
+    const auto rate = parse_rate(text);
+    if (!rate) co_return usage(s, rate.error().text());
+    w.member("max_bytes_per_second", rate.value());
+  }
   w.end_object();
   auto answer =
       co_await s.client.call(Method::post, "/v1/cluster/moves", w.take(), "application/json");
@@ -299,8 +309,67 @@ Task<Result<int>> abort(Session& s) {
   co_return show_answer(s, std::move(answer.value().body), read_started, aborted_text);
 }
 
+// ---- pauses
+
+std::string pause_misfit(const Arguments& a) {
+  const bool all = a.flag("all"), node = !a.text("node").empty();
+  if (all && node) return "--all and --node do not go together";
+  if ((all || node) && !a.operands().empty())
+    return "--all and --node go with no TOPIC and PARTITION";
+  if (!all && !node && a.operands().size() != 2) {
+    return "which move? Give TOPIC and PARTITION, --node or --all";
+  }
+  return {};
+}
+
+Task<Result<int>> pause_or_resume(Session& s, std::string verb) {
+  if (const std::string wrong = pause_misfit(s.args); !wrong.empty()) co_return usage(s, wrong);
+  std::string target = "/v1/cluster/moves/";
+  std::string see = "narad cluster members";
+  if (!s.args.operands().empty()) {
+    const auto partition = partition_operand(s);
+    if (!partition) co_return kUsage;
+    target += cat(http::encode_component(s.args.operand(0)), '/', *partition, '/');
+    see = see_moves_of(s.args.operand(0));
+  }
+  target += verb;
+  if (const std::string node = s.args.text("node"); !node.empty()) {
+    target += cat("?node=", http::encode_component(node));
+  }
+  auto answer = co_await s.client.call(Method::post, std::move(target));
+  if (!answer) co_return with_next(answer.error(), see);
+  co_return show_answer(s, std::move(answer.value().body), read_pause, pause_text);
+}
+
+Task<Result<int>> pause(Session& s) { return pause_or_resume(s, "pause"); }
+Task<Result<int>> resume(Session& s) { return pause_or_resume(s, "resume"); }
+
+// ---- how fast
+
+Task<Result<int>> throttle(Session& s) {
+  const std::string target = "/v1/cluster/throttle";
+  if (s.args.operands().empty()) {
+    NARAD_CO_TRY(auto answer, co_await s.client.call(Method::get, target));
+    co_return show_answer(s, std::move(answer.body), read_throttle, throttle_text);
+  }
+  if (s.args.operand(0) == "clear") {
+    NARAD_CO_TRY(auto answer, co_await s.client.call(Method::delete_, target));
+    co_return show_answer(s, std::move(answer.body), read_throttle, throttle_text);
+  }
+  const auto rate = parse_rate(s.args.operand(0));
+  if (!rate) co_return usage(s, rate.error().text());
+  json::Writer w;
+  w.begin_object().member("max_bytes_per_second", rate.value()).end_object();
+  NARAD_CO_TRY(auto answer,
+               co_await s.client.call(Method::put, target, w.take(), "application/json"));
+  co_return show_answer(s, std::move(answer.body), read_throttle, throttle_text);
+}
+
 }  // namespace
 
+int cluster_moves_pause(const Arguments& a, Terminal& t) { return run_session(a, t, pause); }
+int cluster_moves_resume(const Arguments& a, Terminal& t) { return run_session(a, t, resume); }
+int cluster_throttle(const Arguments& a, Terminal& t) { return run_session(a, t, throttle); }
 int cluster_moves(const Arguments& a, Terminal& t) {
   return run_session(a, t, moves, {.signals = a.flag("watch")});
 }

@@ -26,6 +26,7 @@ MoveReportView read_report(const Fields& f) {
   r.bytes_total = f.count("bytes_total");
   r.bytes_per_second = f.count("bytes_per_second");
   r.write_bytes_per_second = f.count("write_bytes_per_second");
+  r.budget_bytes_per_second = f.count("budget_bytes_per_second");
   r.seconds_left = f.maybe("seconds_left");
   r.stalled_seconds = f.maybe("stalled_seconds");
   r.passes = f.count("passes");
@@ -48,6 +49,8 @@ MoveView read_running(const Fields& f) {
   m.to_status = f.text("to_status");
   m.reason = f.text("reason");
   m.blocked = f.texts("blocked");
+  m.paused_by = f.texts("paused_by");
+  m.rate = f.count("max_bytes_per_second");
   m.started_at = f.time("started_at");
   if (const auto report = f.object("report")) m.report = read_report(*report);
   m.report_error = f.text("report_error");
@@ -116,6 +119,11 @@ std::string rate_of(std::uint64_t bytes_per_second) {
   return cat(short_bytes(bytes_per_second), "/s");
 }
 
+// What each node may receive.
+std::string limit_text(std::uint64_t rate) {
+  return rate == 0 ? "no limit" : cat("at most ", rate_of(rate), " into each node");
+}
+
 // Rounded down; 100 only when all is done.
 std::uint64_t percent(std::uint64_t done, std::uint64_t total) {
   if (total == 0) return 0;
@@ -133,6 +141,12 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+std::string pause_word(const std::string& by, const std::string& from, const std::string& to) {
+  if (by == "source") return cat("pause of ", from);
+  if (by == "target") return cat("pause of ", to);
+  return by == "cluster" ? "pause of all moves" : "pause";
+}
+
 std::string phase_of(const MoveView& m) {
   return m.report && !m.report->phase.empty() ? m.report->phase : "-";
 }
@@ -145,8 +159,21 @@ std::string left_of(const MoveReportView& r) {
 }
 // Why it does not get on, or why nothing is known of it.
 std::string held_up(const MoveView& m) {
-  if (!m.blocked.empty()) return joined(m.blocked);
+  std::vector<std::string> all = m.blocked;
+  for (const std::string& by : m.paused_by) all.push_back(pause_word(by, m.from, m.to));
+  if (!all.empty()) return joined(all);
   return m.report_error.empty() ? "-" : cat("(", m.report_error, ")");
+}
+
+// Of one that gets no more than is written meanwhile, or empty. (What is fetched under a freeze is
+// not held to the budget, so nobody can say for how long that will be.)
+std::string too_slow(const MoveView& m) {
+  if (!m.report || m.report->budget_bytes_per_second == 0) return {};
+  const MoveReportView& r = *m.report;
+  if (r.write_bytes_per_second < r.budget_bytes_per_second) return {};
+  return cat("will not converge at ", rate_of(r.budget_bytes_per_second), ": ", name_of(m),
+             " takes in ", rate_of(r.write_bytes_per_second),
+             "; the rest would be copied while it is frozen");
 }
 
 // ---- tables
@@ -174,6 +201,7 @@ std::vector<std::string> detail_lines(const MoveView& m) {
   std::string first = cat("    move ", m.id);
   if (!m.reason.empty()) first += cat(", ", m.reason);
   if (m.started_at != 0) first += cat(", since ", time_text(m.started_at));
+  if (m.rate != 0) first += cat(", at most ", rate_of(m.rate));
   first += cat("; ", m.from, " is ", m.from_status, ", ", m.to, " is ", m.to_status);
   lines.push_back(std::move(first));
   if (!m.report) {
@@ -183,6 +211,7 @@ std::vector<std::string> detail_lines(const MoveView& m) {
   const MoveReportView& r = *m.report;
   lines.push_back(cat("    pass ", r.passes, ", attempt ", r.attempts, "; ",
                       rate_of(r.write_bytes_per_second), " written meanwhile"));
+  if (const std::string slow = too_slow(m); !slow.empty()) lines.push_back(cat("    ", slow));
   if (!r.last_error.empty()) lines.push_back(cat("    last error: ", r.last_error));
   return lines;
 }
@@ -241,8 +270,9 @@ bool stalled(const MoveView& m) { return m.report && m.report->stalled_seconds; 
 bool changed(const MoveView& a, const MoveView& b) {
   return a.report.has_value() != b.report.has_value() || a.report_error != b.report_error ||
          phase_of(a) != phase_of(b) || tenth(a) != tenth(b) || a.blocked != b.blocked ||
-         a.from_status != b.from_status || a.to_status != b.to_status || stalled(a) != stalled(b) ||
-         error_of(a) != error_of(b);
+         a.paused_by != b.paused_by || a.from_status != b.from_status ||
+         a.to_status != b.to_status || stalled(a) != stalled(b) ||
+         too_slow(a).empty() != too_slow(b).empty() || error_of(a) != error_of(b);
 }
 
 // How it stands, in one line.
@@ -265,7 +295,9 @@ std::string standing(const MoveView& m, const MoveView* before) {
   };
   say_of(m.from, m.from_status);
   say_of(m.to, m.to_status);
-  if (!m.blocked.empty()) out += cat("; held up by ", joined(m.blocked));
+  if (!m.blocked.empty() || !m.paused_by.empty()) out += cat("; held up by ", held_up(m));
+  const std::string slow = too_slow(m);
+  if (!slow.empty() && (before == nullptr || too_slow(*before).empty())) out += cat("; ", slow);
   const std::string error = error_of(m);
   if (!error.empty() && (before == nullptr || error_of(*before) != error)) {
     out += cat("; ", error);
@@ -312,6 +344,8 @@ Result<MovesView> read_moves(std::string body) {
   if (!list) return no_moves();
   MovesView out;
   for (const Fields& m : *list) out.moves.push_back(read_running(m));
+  out.paused = fields.flag("paused");
+  out.rate = fields.maybe("max_bytes_per_second");
   const auto history = fields.objects("history");
   for (const Fields& m : history.value_or(std::vector<Fields>())) {
     out.history.push_back(read_ended(m));
@@ -347,6 +381,67 @@ Result<StartedMove> read_started(std::string body) {
   m.to_disk = f.text("to_disk");
   m.outcome = f.text("outcome");
   return m;
+}
+
+Result<PauseView> read_pause(std::string body) {
+  NARAD_TRY(
+      const json::Document document,
+      read_object(std::move(body), Error(Errc::data_loss, "the server's answer names no pause")));
+  const Fields f(document.root());
+  PauseView out;
+  out.topic = f.text("topic");
+  out.partition = f.count("partition");
+  out.id = f.count("id");
+  out.node = f.text("node");
+  out.paused = f.flag("paused");
+  out.changed = f.flag("changed");
+  out.paused_by = f.texts("paused_by");
+  return out;
+}
+
+std::string pause_text(const PauseView& p) {
+  std::string text = "all moves";
+  if (!p.node.empty()) text = cat("moves from and to ", p.node);
+  if (!p.topic.empty()) text = cat("move ", p.id, " of ", p.topic, '/', p.partition);
+  const bool one = !p.topic.empty();
+  text += p.paused ? (one ? " is paused" : " are paused") : (one ? " goes on" : " go on");
+  if (!p.changed) text += p.paused ? ", as before" : ": nothing of that kind was paused";
+  text += "\n";
+  if (p.paused) return text;
+  for (const std::string& by : p.paused_by) {
+    const std::string node = by == "source" ? "the node it comes from" : "the node it goes to";
+    text += cat("it waits all the same: ", by == "cluster" ? "all moves" : cat("moves of ", node),
+                " are paused; see narad cluster moves\n");
+  }
+  return text;
+}
+
+Result<ThrottleView> read_throttle(std::string body) {
+  NARAD_TRY(const json::Document document,
+            read_object(std::move(body),
+                        Error(Errc::data_loss, "the server's answer names no throttle")));
+  const Fields f(document.root());
+  ThrottleView out;
+  if (f.flag("set")) out.rate = f.count("max_bytes_per_second");
+  if (document.root().find("changed")) out.changed = f.flag("changed");
+  return out;
+}
+
+std::string throttle_text(const ThrottleView& t) {
+  const bool before = t.changed && !*t.changed;
+  std::string text = "moves: each node goes by its own configuration";
+  if (t.rate) text = cat("moves: ", limit_text(*t.rate));
+  return cat(text, before ? ", as before\n" : "\n");
+}
+
+Result<std::uint64_t> parse_rate(std::string_view text) {
+  if (text == "off") return 0;
+  std::string_view bytes = text;
+  if (bytes.ends_with("/s")) bytes.remove_suffix(2);
+  const auto rate = parse_bytes(bytes);
+  if (rate && rate.value() > 0) return rate.value();
+  return Error(Errc::invalid_argument,
+               cat("a rate is bytes per second, such as 50MB/s, or off; ", text, " is none"));
 }
 
 AbortEnd worst_of(const std::vector<AbortedMove>& moves) {
@@ -389,6 +484,14 @@ std::string moves_table(const std::vector<MoveView>& moves, bool detail) {
   return out;
 }
 
+std::string slow_lines(const std::vector<MoveView>& moves) {
+  std::string out;
+  for (const MoveView& m : moves) {
+    if (const std::string slow = too_slow(m); !slow.empty()) out += cat(slow, "\n");
+  }
+  return out;
+}
+
 std::string history_table(const std::vector<EndedMoveView>& moves) {
   if (moves.empty()) return "no moves have ended\n";
   const std::vector<Column> columns{
@@ -412,7 +515,8 @@ std::string move_page(const MoveView& m) {
   add(page, "started", time_text(m.started_at));
   add(page, "from", side(m.from, m.from_status.empty() ? "-" : m.from_status));
   add(page, "to", side(m.to, m.to_status.empty() ? "-" : m.to_status));
-  add(page, "held up by", joined(m.blocked));
+  if (m.rate != 0) add(page, "at most", rate_of(m.rate));
+  if (!m.blocked.empty() || !m.paused_by.empty()) add(page, "held up by", held_up(m));
   add(page, "no report", m.report_error);
   if (m.report) {
     const MoveReportView& r = *m.report;
@@ -423,6 +527,7 @@ std::string move_page(const MoveView& m) {
         cat(rate_of(r.bytes_per_second), "; ", rate_of(r.write_bytes_per_second),
             " written meanwhile"));
     add(page, "left", left_of(r));
+    add(page, "warning", too_slow(m));
     add(page, "work", cat("pass ", r.passes, ", attempt ", r.attempts));
     if (r.frozen_ms > 0) add(page, "frozen", span_text(r.frozen_ms));
     add(page, "last error", r.last_error);

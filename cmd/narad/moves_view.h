@@ -18,6 +18,7 @@ struct MoveReportView {
   std::string phase;
   std::uint64_t bytes_done = 0, bytes_total = 0;
   std::uint64_t bytes_per_second = 0, write_bytes_per_second = 0;
+  std::uint64_t budget_bytes_per_second = 0;  // 0: none that is known
   std::optional<std::uint64_t> seconds_left, stalled_seconds;
   std::uint64_t passes = 0, attempts = 0, frozen_ms = 0;
   std::string last_error;
@@ -31,7 +32,9 @@ struct MoveView {
   std::string to, to_disk, to_status;
   std::string reason;
   std::vector<std::string> blocked;
-  std::int64_t started_at = 0;  // Unix seconds; 0: not said
+  std::vector<std::string> paused_by;  // move, source, target, cluster
+  std::int64_t started_at = 0;         // Unix seconds; 0: not said
+  std::uint64_t rate = 0;              // what it is held to itself; 0: nothing
   std::optional<MoveReportView> report;
   std::string report_error;
 };
@@ -56,6 +59,8 @@ struct EndedMoveView {
 
 struct MovesView {
   std::vector<MoveView> moves;
+  bool paused = false;                // all of them
+  std::optional<std::uint64_t> rate;  // of all of them, if it was set; 0: no limit
   std::vector<EndedMoveView> history;
 };
 
@@ -75,6 +80,29 @@ struct StartedMove {
   std::string from, to, to_disk, outcome;
 };
 Result<StartedMove> read_started(std::string body);
+
+// What became of an order to let moves wait, or go on.
+struct PauseView {
+  std::string topic;  // of one move
+  std::uint64_t partition = 0, id = 0;
+  std::string node;  // of the moves of one node; neither: of all
+  bool paused = false, changed = false;
+  std::vector<std::string> paused_by;
+};
+Result<PauseView> read_pause(std::string body);
+// A sentence, and what makes a resumed move wait all the same.
+std::string pause_text(const PauseView& pause);
+
+// What moves are held to.
+struct ThrottleView {
+  std::optional<std::uint64_t> rate;  // nothing: by each node's configuration; 0: no limit
+  std::optional<bool> changed;        // after an order
+};
+Result<ThrottleView> read_throttle(std::string body);
+// A sentence.
+std::string throttle_text(const ThrottleView& throttle);
+// "50MB/s", "8MiB", "1000000", in bytes per second; "off": 0, no limit. invalid_argument.
+Result<std::uint64_t> parse_rate(std::string_view text);
 
 // What came of aborting one of several moves.
 enum class AbortEnd : std::uint8_t {
@@ -97,6 +125,8 @@ std::string aborts_json(const std::vector<AbortedMove>& moves);
 
 // One line per move, aligned under a heading; "no moves". With `detail` further lines below each.
 std::string moves_table(const std::vector<MoveView>& moves, bool detail);
+// A line per move that gets no more than is written meanwhile.
+std::string slow_lines(const std::vector<MoveView>& moves);
 // The newest first, as they are.
 std::string history_table(const std::vector<EndedMoveView>& moves);
 std::string move_page(const MoveView& move);

@@ -297,5 +297,83 @@ TEST(HistoryTable, OneLineEach) {
   EXPECT_EQ(history_table({}), "no moves have ended\n");
 }
 
+TEST(ThrottleView, IsASentence) {
+  const auto said = [](const char* body) { return throttle_text(read_throttle(body).value()); };
+  EXPECT_EQ(said(R"({"set":false})"), "moves: each node goes by its own configuration\n");
+  EXPECT_EQ(said(R"({"set":true,"max_bytes_per_second":0})"), "moves: no limit\n");
+  EXPECT_EQ(said(R"({"set":true,"max_bytes_per_second":8388608,"changed":true})"),
+            "moves: at most 8.0MiB/s into each node\n");
+  EXPECT_EQ(said(R"({"set":false,"changed":false})"),
+            "moves: each node goes by its own configuration, as before\n");
+  EXPECT_EQ(read_throttle("[]").error().code(), Errc::data_loss);
+  EXPECT_EQ(read_moves(R"({"moves":[],"max_bytes_per_second":4096})").value().rate, 4096u);
+}
+
+TEST(Rate, IsBytesPerSecondOrOff) {
+  EXPECT_EQ(parse_rate("50MB/s").value(), 50'000'000u);
+  EXPECT_EQ(parse_rate("8MiB").value(), 8u << 20);
+  EXPECT_EQ(parse_rate("65536").value(), 65'536u);
+  EXPECT_EQ(parse_rate("off").value(), 0u);
+  for (const char* bad : {"", "/s", "0", "0/s", "fast", "5MB/h", "-1", "5MB/s/s"}) {
+    EXPECT_EQ(parse_rate(bad).error().code(), Errc::invalid_argument) << bad;
+  }
+}
+
+TEST(PauseView, IsASentenceAndWhatIsLeft) {
+  const auto said = [](const char* body) { return pause_text(read_pause(body).value()); };
+  EXPECT_EQ(said(R"({"paused":true,"changed":true})"), "all moves are paused\n");
+  EXPECT_EQ(said(R"({"paused":false,"changed":true})"), "all moves go on\n");
+  EXPECT_EQ(said(R"({"node":"n2","paused":true,"changed":false})"),
+            "moves from and to n2 are paused, as before\n");
+  EXPECT_EQ(said(R"({"node":"n2","paused":false,"changed":false})"),
+            "moves from and to n2 go on: nothing of that kind was paused\n");
+  EXPECT_EQ(said(R"({"topic":"orders","partition":3,"id":7,"paused":true,"changed":true,)"
+                 R"("paused_by":["move"]})"),
+            "move 7 of orders/3 is paused\n");
+  EXPECT_EQ(said(R"({"topic":"orders","partition":3,"id":7,"paused":false,"changed":true,)"
+                 R"("paused_by":["source","cluster"]})"),
+            "move 7 of orders/3 goes on\n"
+            "it waits all the same: moves of the node it comes from are paused; see narad cluster "
+            "moves\n"
+            "it waits all the same: all moves are paused; see narad cluster moves\n");
+  EXPECT_EQ(read_pause("7").error().code(), Errc::data_loss);
+}
+
+TEST(MovesTable, APausedMove_SaysWhatPausesIt) {
+  MovesView view =
+      read_moves(R"({"paused":true,"moves":[{"id":7,"topic":"orders","partition":3,"from":"n1",
+        "to":"n2","from_status":"alive","to_status":"alive","blocked":["source_dead"],
+        "paused_by":["move","source","target","cluster"]}]})")
+          .value();
+  EXPECT_TRUE(view.paused);
+  const std::string table = moves_table(view.moves, false);
+  EXPECT_NE(table.find("source_dead, pause, pause of n1, pause of n2, pause of all moves"),
+            std::string::npos)
+      << table;
+  std::vector<MoveView> before = view.moves;
+  before[0].paused_by.clear();
+  ASSERT_EQ(changes(before, view.moves).size(), 1u);
+}
+
+TEST(MovesTable, ABudgetBelowWhatIsWritten_IsSaid) {
+  const auto with = [](int budget) {
+    return read_moves(cat(R"({"moves":[{"id":7,"topic":"orders","partition":3,"from":"n1","to":"n2",
+        "blocked":[],"report":{"phase":"copying","bytes_done":1,"bytes_total":9,
+        "bytes_per_second":5000,"write_bytes_per_second":8192,"budget_bytes_per_second":)",
+                          budget, "}}]}"))
+        .value()
+        .moves;
+  };
+  const char* said =
+      "will not converge at 4.0KiB/s: orders/3 takes in 8.0KiB/s; the rest would be copied while "
+      "it "
+      "is frozen";
+  EXPECT_EQ(slow_lines(with(4096)), cat(said, "\n"));
+  EXPECT_NE(moves_table(with(4096), true).find(said), std::string::npos);
+  EXPECT_NE(move_page(with(4096)[0]).find(said), std::string::npos);
+  EXPECT_NE(changes(with(0), with(4096)).at(0).find(said), std::string::npos);
+  for (const int enough : {0, 8193}) EXPECT_EQ(slow_lines(with(enough)), "") << enough;
+}
+
 }  // namespace
 }  // namespace narad::cli

@@ -153,6 +153,7 @@ TEST(Parser, OperatorMistakes_AnswerTwo) {
   EXPECT_EQ(parse_line("cluster safe-to-stop").status, 2);
   EXPECT_EQ(parse_line("cluster quarantine n1").status, 2);
   EXPECT_EQ(parse_line("cluster rebalance now").status, 2);
+  EXPECT_EQ(parse_line("cluster throttle 1MB 2MB").status, 2);
   EXPECT_TRUE(parse_line("cluster decommission n1 --wait --wal-lost").arguments);
   EXPECT_EQ(parse_line("serve --bogus=1").status, 2);
   EXPECT_EQ(parse_line("cluster moves -o yaml").status, 2);

@@ -256,6 +256,12 @@ CommandSpec ctx_group() {
   return group;
 }
 
+std::vector<FlagSpec> pause_flags(const FlagSpec& output) {
+  return {{"all", 0, boolean, "false", "", "all moves"},
+          {"node", 0, text, "", "NODE", "all moves from or to this node"},
+          output};
+}
+
 CommandSpec moves_group(const FlagSpec& output) {
   CommandSpec group = {
       .name = "moves",
@@ -297,6 +303,8 @@ CommandSpec moves_group(const FlagSpec& output) {
            "partition stays where it is.",
        .flags = {{"to", 0, text, "", "NODE", "where it is to move (needed)"},
                  {"disk", 0, text, "", "DISK", "to this disk of the node (else its emptiest)"},
+                 {"max-rate", 0, text, "", "RATE",
+                  "no faster than that, such as 5MB/s; beside cluster throttle"},
                  output},
        .connects = true,
        .manners = Manners::operators,
@@ -320,6 +328,29 @@ CommandSpec moves_group(const FlagSpec& output) {
        .connects = true,
        .manners = Manners::operators,
        .run = cluster_moves_abort},
+      {.name = "pause",
+       .operands = "[TOPIC PARTITION]",
+       .operands_max = 2,
+       .summary = "Let the move of a partition wait, or many",
+       .details =
+           "What is copied stays. A partition that is frozen is let go first; one whose new owner "
+           "is being entered comes to its end before. --node and --all count for moves that begin "
+           "later, too, until they are resumed. Answers 0 also if it was so before, and says so.",
+       .flags = pause_flags(output),
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_moves_pause},
+      {.name = "resume",
+       .operands = "[TOPIC PARTITION]",
+       .operands_max = 2,
+       .summary = "Let what was paused go on",
+       .details =
+           "Takes back the pause that was given with the same words. A move that something else "
+           "makes wait goes on waiting, and it is said what.",
+       .flags = pause_flags(output),
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_moves_resume},
   };
   return group;
 }
@@ -378,6 +409,19 @@ CommandSpec cluster_group() {
        .connects = true,
        .manners = Manners::operators,
        .run = cluster_safe_to_stop},
+      {.name = "throttle",
+       .operands = "[RATE]",
+       .operands_max = 1,
+       .summary = "Show or set how fast partitions may move",
+       .details =
+           "RATE is what each node may receive by moves, all of them together: 50MB/s, 8MiB, or "
+           "off for no limit. It counts at once, for moves under way too, and in place of "
+           "moves.max_bytes_per_second of every node's configuration; clear lets that count again. "
+           "Answers 0 also if it was so before, and says so.",
+       .flags = {output},
+       .connects = true,
+       .manners = Manners::operators,
+       .run = cluster_throttle},
       {.name = "rebalance",
        .summary = "Plan moves now, so that every node has its share of the partitions",
        .details = "The leader does so by itself every few seconds and when nodes come or go.",

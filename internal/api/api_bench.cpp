@@ -72,6 +72,12 @@ class NullBroker final : public Broker {
   Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish, std::string) override {
     co_return no();
   }
+  Task<Result<metastore::RateAnswer>> set_move_rate(std::optional<std::uint64_t>) override {
+    co_return no();
+  }
+  Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish) override {
+    co_return no();
+  }
   Task<ReportsByNode> move_reports(std::vector<std::string>, Nanos) override {
     co_return ReportsByNode();
   }

@@ -120,6 +120,9 @@ class Broker {
   virtual Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish wish) = 0;
   virtual Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
                                                           std::string why) = 0;
+  virtual Task<Result<metastore::RateAnswer>> set_move_rate(
+      std::optional<std::uint64_t> bytes_per_second) = 0;
+  virtual Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish wish) = 0;
   // Asks all of `nodes` at once, and takes no longer than `deadline`.
   virtual Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) = 0;
 

@@ -53,11 +53,19 @@ std::optional<Running> running_with(const State& state, RaftIndex move_id) {
 
 std::int64_t seconds_of(UnixMillis time) { return time.value() / 1000; }
 
-void write_report(json::Writer& w, const wire::MoveReport& r) {
+// What the move is held to, as far as the metadata says; 0: nothing.
+std::uint64_t budget_of(const State& state, const Assignment& move) {
+  const std::uint64_t all = state.move_rate.value_or(0);
+  if (all == 0 || move.move_rate == 0) return std::max(all, move.move_rate);
+  return std::min(all, move.move_rate);
+}
+
+void write_report(json::Writer& w, const wire::MoveReport& r, std::uint64_t budget) {
   w.begin_object().member("phase", r.phase);
   w.member("bytes_done", r.bytes_done).member("bytes_total", r.bytes_total);
   w.member("bytes_per_second", r.bytes_per_second);
   w.member("write_bytes_per_second", r.write_bytes_per_second);
+  if (budget != 0) w.member("budget_bytes_per_second", budget);
   if (const auto left = seconds_left(r)) w.member("seconds_left", *left);
   if (const auto stalled = stalled_seconds(r)) w.member("stalled_seconds", *stalled);
   w.member("passes", r.passes).member("attempts", r.attempts).member("frozen_ms", r.frozen_ms);
@@ -81,6 +89,15 @@ Said said_of(const Running& running, const ReportsByNode& reports) {
   return {nullptr, cat("node ", node, " does not work on it yet")};
 }
 
+// Left out if nothing makes it wait.
+void write_pauses(json::Writer& w, const State& state, const Assignment& move) {
+  const auto by = metastore::pauses_of(state, move);
+  if (by.empty()) return;
+  w.key("paused_by").begin_array();
+  for (std::string_view one : by) w.value(one);
+  w.end_array();
+}
+
 // Of a move under way, without the braces.
 void write_running(json::Writer& w, const State& state, const Running& running,
                    const ReportsByNode* reports) {
@@ -97,12 +114,14 @@ void write_running(json::Writer& w, const State& state, const Running& running,
   for (std::string_view block : metastore::blocks_of(state, a)) w.value(block);
   if (said.report != nullptr && !said.report->blocked.empty()) w.value(said.report->blocked);
   w.end_array();
+  write_pauses(w, state, a);
+  if (a.move_rate != 0) w.member("max_bytes_per_second", a.move_rate);
   if (running.record != nullptr && running.record->started.value() > 0) {
     w.member("started_at", seconds_of(running.record->started));
   }
   if (said.report != nullptr) {
     w.key("report");
-    write_report(w, *said.report);
+    write_report(w, *said.report, budget_of(state, a));
   } else if (reports != nullptr) {
     w.member("report_error", said.silence);
   }
@@ -161,12 +180,13 @@ std::string_view to_string(metastore::StartOutcome outcome) {
 }  // namespace
 
 std::optional<std::uint64_t> stalled_seconds(const wire::MoveReport& r) {
+  if (r.phase == "paused") return std::nullopt;
   if (r.bytes_done >= r.bytes_total || r.moved_ms_ago < kStalledAfterMs) return std::nullopt;
   return r.moved_ms_ago / 1000;
 }
 
 std::optional<std::uint64_t> seconds_left(const wire::MoveReport& r) {
-  if (r.bytes_total == 0 || stalled_seconds(r)) return std::nullopt;
+  if (r.bytes_total == 0 || r.phase == "paused" || stalled_seconds(r)) return std::nullopt;
   const std::uint64_t left = r.bytes_total > r.bytes_done ? r.bytes_total - r.bytes_done : 0;
   if (left == 0) return 0;
   if (r.bytes_per_second <= r.write_bytes_per_second) return std::nullopt;
@@ -183,6 +203,8 @@ std::string moves_body(const State& state, const MovesShown& shown) {
     w.end_object();
   });
   w.end_array();
+  if (state.moves_paused) w.member("paused", true);
+  if (state.move_rate) w.member("max_bytes_per_second", *state.move_rate);
   if (shown.history) {
     w.key("history").begin_array();
     for (const MoveRecord* m : ended_moves(state, shown)) {
@@ -246,6 +268,41 @@ std::string abort_body(const TopicPartition& partition, const metastore::AbortAn
   return w.take() + "\n";
 }
 
+std::string throttle_body(std::optional<std::uint64_t> rate, std::optional<bool> changed) {
+  json::Writer w;
+  w.begin_object().member("set", rate.has_value());
+  if (rate) w.member("max_bytes_per_second", *rate);
+  if (changed) w.member("changed", *changed);
+  w.end_object();
+  return w.take() + "\n";
+}
+
+Result<std::uint64_t> parse_throttle(std::string body) {
+  std::optional<std::uint64_t> rate;
+  NARAD_TRY(auto document, json::parse_body(std::move(body)));
+  json::Decoder d(document.root());
+  d.field("max_bytes_per_second", rate);
+  NARAD_TRY(d.finish());
+  if (!rate) return invalid("max_bytes_per_second: how many? 0: no limit");
+  return *rate;
+}
+
+std::string pause_body(const State& state, const metastore::PauseWish& wish,
+                       const metastore::PauseAnswer& answer) {
+  json::Writer w;
+  w.begin_object();
+  if (wish.partition) {
+    w.member("topic", wish.partition->topic).member("partition", wish.partition->partition);
+    w.member("id", answer.now.move_id);
+  } else if (!wish.node.empty()) {
+    w.member("node", wish.node);
+  }
+  w.member("paused", wish.pause).member("changed", answer.changed);
+  if (wish.partition) write_pauses(w, state, answer.now);
+  w.end_object();
+  return w.take() + "\n";
+}
+
 Result<metastore::MoveWish> parse_move_wish(std::string body) {
   metastore::MoveWish wish;
   std::optional<std::uint32_t> partition;
@@ -254,7 +311,8 @@ Result<metastore::MoveWish> parse_move_wish(std::string body) {
   d.field("topic", wish.partition.topic)
       .field("partition", partition)
       .field("to", wish.to)
-      .field("disk", wish.disk);
+      .field("disk", wish.disk)
+      .field("max_bytes_per_second", wish.max_bytes_per_second);
   NARAD_TRY(d.finish());
   if (wish.partition.topic.empty()) return invalid("topic: which one is to move?");
   if (!partition) return invalid("partition: which one of the topic is to move?");

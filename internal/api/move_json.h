@@ -23,7 +23,8 @@ struct MovesShown {
   const ReportsByNode* reports = nullptr;  // of the destinations, if they were asked
   std::optional<std::size_t> history;      // so many that have ended, the newest first
 };
-// `{"moves":[…]}` or `{"moves":[…],"history":[…]}`, and a newline.
+// `{"moves":[…]}`, with what all moves are held to if that is set, and "history" if asked for; and
+// a newline.
 std::string moves_body(const metastore::State& state, const MovesShown& shown);
 // The destinations of the moves under way that would be shown.
 std::set<std::string> destinations(const metastore::State& state, const MovesShown& shown);
@@ -38,7 +39,19 @@ std::string destination_of(const metastore::State& state, RaftIndex move_id);
 std::string start_body(const TopicPartition& partition, const metastore::StartAnswer& answer);
 std::string abort_body(const TopicPartition& partition, const metastore::AbortAnswer& answer);
 
-// `{"topic":…,"partition":…,"to":…[,"disk":…]}`. All errors are invalid_argument.
+// What each node may receive by moves: `{"set":false}`, or true with "max_bytes_per_second"; after
+// an order whether it changed anything. And a newline.
+std::string throttle_body(std::optional<std::uint64_t> rate, std::optional<bool> changed);
+// `{"max_bytes_per_second":…}`. All errors are invalid_argument.
+Result<std::uint64_t> parse_throttle(std::string body);
+
+// What an order to hold moves back, or not to, came to: as `state` shows it; and a newline.
+// REQUIRES: it was not refused.
+std::string pause_body(const metastore::State& state, const metastore::PauseWish& wish,
+                       const metastore::PauseAnswer& answer);
+
+// `{"topic":…,"partition":…,"to":…[,"disk":…][,"max_bytes_per_second":…]}`. All errors are
+// invalid_argument.
 Result<metastore::MoveWish> parse_move_wish(std::string body);
 
 }  // namespace narad::api

@@ -1,5 +1,5 @@
-// Moves of partitions: look at them, start one, abort one (http-api 1.13, 7; move-requirements
-// ABT).
+// Moves of partitions: look at them, start one, abort one, hold them back (http-api 1.13, 7;
+// move-requirements ABT).
 #include "internal/api/gate.h"
 #include "internal/api/move_json.h"
 #include "internal/api/query_fields.h"
@@ -26,6 +26,39 @@ http::Response refuse_order(const metastore::OrderRefusal& why, const Assignment
 std::string aborted_by(const security::Caller& caller) {
   const std::string_view name = security::name_of(caller);
   return cat(metastore::kAbortedBy, name.empty() ? std::string_view("an operator") : name);
+}
+
+Task<http::Response> pause_or_resume(Context& context, const Call& call,
+                                     metastore::PauseWish wish) {
+  const std::string_view op = wish.pause ? "pause moves" : "resume moves";
+  auto answer = co_await context.broker.pause_moves(wish);
+  if (!answer) co_return fail_order(context, call, op, answer.error());
+  const metastore::PauseAnswer& a = answer.value();
+  if (a.refusal) co_return refuse_order(*a.refusal, a.now);
+  co_return http::json_response(200, pause_body(*context.broker.view(), wish, a));
+}
+
+Task<http::Response> pause_one(Context& context, http::Request request, bool pause) {
+  const Call& call = call_of(request);
+  metastore::PauseWish wish;
+  wish.pause = pause;
+  wish.partition.emplace().topic = std::string(request.match.param("topic"));
+  call.target = cat(wish.partition->topic, '/', request.match.param("partition"));
+  const auto index = parse_number<std::uint32_t>(request.match.param("partition"));
+  if (!index) co_return http::error_response(400, "invalid partition");
+  wish.partition->partition = PartitionId(*index);
+  co_return co_await pause_or_resume(context, call, std::move(wish));
+}
+
+Task<http::Response> pause_many(Context& context, http::Request request, bool pause) {
+  const Call& call = call_of(request);
+  auto node = parse_pause_query(http::Query(request.query()));
+  if (!node) co_return fail(context.env.log, "pause moves", node.error());
+  metastore::PauseWish wish;
+  wish.pause = pause;
+  wish.node = std::move(node.value());
+  call.target = wish.node.empty() ? std::string("all") : wish.node;
+  co_return co_await pause_or_resume(context, call, std::move(wish));
 }
 
 }  // namespace
@@ -99,6 +132,19 @@ Task<http::Response> abort_move(Context& context, http::Request request) {
   }
   if (!a.aborted) co_return refuse_order(a.refusal, a.now);
   co_return http::json_response(202, abort_body(partition, a));
+}
+
+Task<http::Response> pause_move(Context& context, http::Request request) {
+  return pause_one(context, std::move(request), true);
+}
+Task<http::Response> resume_move(Context& context, http::Request request) {
+  return pause_one(context, std::move(request), false);
+}
+Task<http::Response> pause_moves(Context& context, http::Request request) {
+  return pause_many(context, std::move(request), true);
+}
+Task<http::Response> resume_moves(Context& context, http::Request request) {
+  return pause_many(context, std::move(request), false);
 }
 
 }  // namespace narad::api

@@ -518,6 +518,158 @@ TEST(MoveOrders, AStart_IsRecorded) {
       << f.last_line();
 }
 
+TEST(StartMove, RateOfTheMove_IsTakenAndShown) {
+  Moving f;
+  EXPECT_EQ(f.post("/v1/cluster/moves",
+                   R"({"topic":"orders","partition":1,"to":"n2","max_bytes_per_second":9})")
+                .status,
+            400);
+  EXPECT_EQ(f.post("/v1/cluster/moves",
+                   R"({"topic":"orders","partition":1,"to":"n2","max_bytes_per_second":4096})")
+                .status,
+            202);
+  const auto listed = f.get("/v1/cluster/moves");
+  EXPECT_NE(listed.body.find(R"("blocked":[],"max_bytes_per_second":4096)"), std::string::npos);
+  expect_fits("Moves", listed.body);
+}
+
+TEST(ListMoves, WithAThrottle_TheReportNamesTheBudget) {
+  Moving f;
+  const RaftIndex move = f.set_target("n2");
+  f.broker.reports.emplace("n2", wire::MoveReports{{report_of(move)}});
+  const auto budget = [&] {
+    const std::string body = f.get("/v1/cluster/moves?detail=1").body;
+    const std::size_t at = body.find("\"budget_bytes_per_second\":");
+    return at == std::string::npos ? std::string() : body.substr(at + 26, 4);
+  };
+  EXPECT_EQ(budget(), "");
+  f.apply(metastore::SetMoveRate{4096});
+  EXPECT_EQ(budget(), "4096");
+  expect_fits("Moves", f.get("/v1/cluster/moves?detail=1").body);
+  f.apply(metastore::SetMoveRate{0});
+  EXPECT_EQ(budget(), "");
+}
+
+// ---- the throttle -----------------------------------------------------------------------------
+
+TEST(Throttle, IsSetForAllNodes_AndShown) {
+  Moving f;
+  EXPECT_EQ(f.get("/v1/cluster/throttle").body, "{\"set\":false}\n");
+  EXPECT_EQ(f.put("/v1/cluster/throttle", R"({"max_bytes_per_second":5000000})").body,
+            "{\"set\":true,\"max_bytes_per_second\":5000000,\"changed\":true}\n");
+  EXPECT_EQ(f.broker.view()->move_rate, 5'000'000u);
+  EXPECT_EQ(f.put("/v1/cluster/throttle", R"({"max_bytes_per_second":5000000})").body,
+            "{\"set\":true,\"max_bytes_per_second\":5000000,\"changed\":false}\n");
+  EXPECT_EQ(f.get("/v1/cluster/moves").body, "{\"moves\":[],\"max_bytes_per_second\":5000000}\n");
+  EXPECT_EQ(f.put("/v1/cluster/throttle", R"({"max_bytes_per_second":0})").status, 200);
+  EXPECT_EQ(f.get("/v1/cluster/throttle").body, "{\"set\":true,\"max_bytes_per_second\":0}\n");
+  EXPECT_EQ(f.remove("/v1/cluster/throttle").body, "{\"set\":false,\"changed\":true}\n");
+  EXPECT_EQ(f.remove("/v1/cluster/throttle").body, "{\"set\":false,\"changed\":false}\n");
+  EXPECT_EQ(f.get("/v1/cluster/moves").body, "{\"moves\":[]}\n");
+}
+
+TEST(Throttle, Nonsense_IsRefusedAndChangesNothing) {
+  Moving f;
+  for (const char* body :
+       {"", "{}", R"({"max_bytes_per_second":null})", R"({"max_bytes_per_second":-1})",
+        R"({"max_bytes_per_second":1023})", R"({"max_bytes_per_second":"5MB"})",
+        R"({"max_bytes_per_second":5000,"node":"n1"})"}) {
+    EXPECT_EQ(f.put("/v1/cluster/throttle", body).status, 400) << body;
+  }
+  EXPECT_EQ(f.broker.view()->move_rate, std::nullopt);
+}
+
+TEST(Throttle, OnlyAdmins_ChangeIt_AndThatIsRecorded) {
+  Recorded f;
+  ASSERT_EQ(f.put("/v1/cluster/throttle", R"({"max_bytes_per_second":5000000})").status, 200);
+  EXPECT_NE(f.last_line().find(R"("action":"cluster.throttle.set","target":"5000000 bytes/s",)"
+                               R"("outcome":"done","status":200)"),
+            std::string::npos)
+      << f.last_line();
+  f.add("svc", {{GrantAction::produce, {"orders"}}});
+  f.as("svc");
+  EXPECT_EQ(f.get("/v1/cluster/throttle").status, 200);
+  EXPECT_EQ(f.put("/v1/cluster/throttle", R"({"max_bytes_per_second":0})").status, 403);
+  EXPECT_EQ(f.remove("/v1/cluster/throttle").status, 403);
+  EXPECT_EQ(f.broker.view()->move_rate, 5'000'000u);
+  f.as("admin");
+  ASSERT_EQ(f.remove("/v1/cluster/throttle").status, 200);
+  EXPECT_NE(f.last_line().find(R"("action":"cluster.throttle.clear")"), std::string::npos);
+}
+
+// ---- pauses -----------------------------------------------------------------------------------
+
+TEST(PauseMoves, OfOneMove_IsSaidAndShown) {
+  Moving f;
+  const RaftIndex move = f.set_target("n2");
+  const std::string of_move = cat(R"({"topic":"orders","partition":1,"id":)", move);
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/1/pause").body,
+            cat(of_move, R"(,"paused":true,"changed":true,"paused_by":["move"]})", "\n"));
+  EXPECT_TRUE(f.row().paused);
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/1/pause").body,
+            cat(of_move, R"(,"paused":true,"changed":false,"paused_by":["move"]})", "\n"));
+  EXPECT_NE(f.get("/v1/cluster/moves").body.find(R"("blocked":[],"paused_by":["move"])"),
+            std::string::npos);
+  EXPECT_EQ(f.post("/v1/cluster/moves/pause?node=n1").body,
+            "{\"node\":\"n1\",\"paused\":true,\"changed\":true}\n");
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/1/resume").body,
+            cat(of_move, R"(,"paused":false,"changed":true,"paused_by":["source"]})", "\n"));
+  EXPECT_EQ(f.post("/v1/cluster/moves/resume?node=n1").status, 200);
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/1/resume").body,
+            cat(of_move, R"(,"paused":false,"changed":false})", "\n"));
+}
+
+TEST(PauseMoves, OfAll_IsShownEvenWhereNothingMoves) {
+  Moving f;
+  EXPECT_EQ(f.post("/v1/cluster/moves/pause").body, "{\"paused\":true,\"changed\":true}\n");
+  EXPECT_EQ(f.get("/v1/cluster/moves").body, "{\"moves\":[],\"paused\":true}\n");
+  f.set_target("n2");
+  EXPECT_NE(f.get("/v1/cluster/moves").body.find(R"("paused_by":["cluster"])"), std::string::npos);
+  EXPECT_EQ(f.post("/v1/cluster/moves/resume").body, "{\"paused\":false,\"changed\":true}\n");
+  EXPECT_EQ(f.get("/v1/cluster/moves").body.find("paused"), std::string::npos);
+}
+
+TEST(PauseMoves, WhatIsNotThereOrSenseless_IsRefused) {
+  Moving f;
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/1/pause").status, 409);
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/9/pause").status, 404);
+  EXPECT_EQ(f.post("/v1/cluster/moves/orders/x/pause").status, 400);
+  EXPECT_EQ(f.post("/v1/cluster/moves/nope/0/resume").status, 404);
+  EXPECT_EQ(f.post("/v1/cluster/moves/pause?node=n9").status, 404);
+  EXPECT_EQ(f.post("/v1/cluster/moves/pause?node=").status, 400) << "which is not all of them";
+  EXPECT_FALSE(f.broker.view()->moves_paused);
+  // A topic may be called so.
+  f.topic("pause");
+  EXPECT_EQ(f.post("/v1/cluster/moves/pause/0/resume").status, 409);
+}
+
+TEST(PauseMoves, AreForAdminsAndRecorded) {
+  Recorded f;
+  f.set_target("n2");
+  ASSERT_EQ(f.post("/v1/cluster/moves/orders/1/pause").status, 200);
+  EXPECT_NE(f.last_line().find(R"("action":"cluster.move.pause","target":"orders/1",)"
+                               R"("outcome":"done","status":200)"),
+            std::string::npos)
+      << f.last_line();
+  ASSERT_EQ(f.post("/v1/cluster/moves/resume?node=n2").status, 200);
+  EXPECT_NE(f.last_line().find(R"("action":"cluster.moves.resume","target":"n2")"),
+            std::string::npos)
+      << f.last_line();
+  ASSERT_EQ(f.post("/v1/cluster/moves/pause").status, 200);
+  EXPECT_NE(f.last_line().find(R"("action":"cluster.moves.pause","target":"all")"),
+            std::string::npos)
+      << f.last_line();
+}
+
+TEST(PauseMoves, ThatRest_AreNotStalled) {
+  wire::MoveReport r = report_of(RaftIndex(7));
+  r.moved_ms_ago = 100'000;
+  EXPECT_TRUE(stalled_seconds(r));
+  r.phase = "paused";
+  EXPECT_FALSE(stalled_seconds(r));
+  EXPECT_FALSE(seconds_left(r));
+}
+
 // ---- the document -----------------------------------------------------------------------------
 
 TEST(MoveAnswers, FitTheirSchemas) {
@@ -535,6 +687,16 @@ TEST(MoveAnswers, FitTheirSchemas) {
   expect_fits("Refusal", f.post("/v1/cluster/moves/orders/1/abort").body);
   expect_fits("EndedMove", f.get(path).body);
   expect_fits("Moves", f.get("/v1/cluster/moves?history=1").body);
+  f.set_target("n3");
+  expect_fits("MovesPaused", f.post("/v1/cluster/moves/orders/1/pause").body);
+  expect_fits("MovesPaused", f.post("/v1/cluster/moves/pause?node=n3").body);
+  expect_fits("MovesPaused", f.post("/v1/cluster/moves/pause").body);
+  expect_fits("Moves", f.get("/v1/cluster/moves").body);
+  expect_fits("Throttle", f.get("/v1/cluster/throttle").body);
+  const char* rate = R"({"max_bytes_per_second":4096})";
+  expect_fits("ThrottleWish", rate);
+  expect_fits("Throttle", f.put("/v1/cluster/throttle", rate).body);
+  expect_fits("Moves", f.get("/v1/cluster/moves").body);
 }
 
 }  // namespace

@@ -160,6 +160,127 @@ constexpr std::string_view kPaths = R"json(  "/v1/cluster/members": {
       }
     }
   },
+  "/v1/cluster/moves/{topic}/{partition}/pause": {
+    "parameters": [
+      {"$ref": "#/components/parameters/topic"},
+      {"name": "partition", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 0}}
+    ],
+    "post": {
+      "tags": ["cluster"], "operationId": "pauseMove", "summary": "Let a move wait",
+      "description": "What is copied stays. A freeze is let go first; one whose new owner is being entered comes to its end before it waits. Ends with the move.",
+      "responses": {
+        "200": {"description": "It is so, now or before.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MovesPaused"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Refused"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/moves/{topic}/{partition}/resume": {
+    "parameters": [
+      {"$ref": "#/components/parameters/topic"},
+      {"name": "partition", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 0}}
+    ],
+    "post": {
+      "tags": ["cluster"], "operationId": "resumeMove", "summary": "Let a move go on",
+      "description": "Takes back its own pause; one of a node or of all moves goes on to hold it, and is named.",
+      "responses": {
+        "200": {"description": "It is so, now or before.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MovesPaused"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "409": {"$ref": "#/components/responses/Refused"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/moves/pause": {
+    "post": {
+      "tags": ["cluster"], "operationId": "pauseMoves", "summary": "Let all moves wait",
+      "description": "Those under way and those that begin later, until it is taken back.",
+      "parameters": [
+        {"name": "node", "in": "query", "description": "Only what moves from or to this node.", "schema": {"type": "string", "minLength": 1}}
+      ],
+      "responses": {
+        "200": {"description": "It is so, now or before.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MovesPaused"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/moves/resume": {
+    "post": {
+      "tags": ["cluster"], "operationId": "resumeMoves", "summary": "Take such a pause back",
+      "description": "Moves that something else makes wait go on waiting.",
+      "parameters": [
+        {"name": "node", "in": "query", "description": "Only what moves from or to this node.", "schema": {"type": "string", "minLength": 1}}
+      ],
+      "responses": {
+        "200": {"description": "It is so, now or before.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/MovesPaused"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "404": {"$ref": "#/components/responses/NotFound"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
+  "/v1/cluster/throttle": {
+    "get": {
+      "tags": ["cluster"], "operationId": "getThrottle", "summary": "How fast partitions may move",
+      "responses": {
+        "200": {"description": "As this node knows it.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Throttle"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"}
+      }
+    },
+    "put": {
+      "tags": ["cluster"], "operationId": "setThrottle", "summary": "Say how fast partitions may move",
+      "description": "Counts at once, for moves under way too, on every node and in place of moves.max_bytes_per_second of its configuration.",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ThrottleWish"}}}},
+      "responses": {
+        "200": {"description": "It is so, now or before.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Throttle"}}}},
+        "400": {"$ref": "#/components/responses/BadRequest"},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    },
+    "delete": {
+      "tags": ["cluster"], "operationId": "clearThrottle", "summary": "Let each node go by its own configuration",
+      "responses": {
+        "200": {"description": "It is so, now or before.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Throttle"}}}},
+        "401": {"$ref": "#/components/responses/Unauthenticated"},
+        "403": {"$ref": "#/components/responses/Forbidden"},
+        "413": {"$ref": "#/components/responses/TooLarge"},
+        "429": {"$ref": "#/components/responses/TooManyRequests"},
+        "500": {"$ref": "#/components/responses/Failed"},
+        "503": {"$ref": "#/components/responses/Unavailable"}
+      }
+    }
+  },
   "/v1/cluster/moves/{id}": {
     "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 1}}],
     "get": {
@@ -337,8 +458,35 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
       "type": "object", "required": ["moves"],
       "properties": {
         "moves": {"type": "array", "items": {"$ref": "#/components/schemas/Move"}},
+        "paused": {"type": "boolean", "const": true, "description": "There if all moves were paused at once."},
+        "max_bytes_per_second": {"type": "integer", "minimum": 0, "description": "What each node may receive by moves, if that was set for all of them; 0: no limit."},
         "history": {"type": "array", "description": "There if it was asked for: the ended ones, newest first.", "items": {"$ref": "#/components/schemas/EndedMove"}}
       }
+    },
+    "MovesPaused": {
+      "type": "object", "required": ["paused", "changed"],
+      "properties": {
+        "topic": {"type": "string", "description": "Of one move."},
+        "partition": {"type": "integer", "minimum": 0},
+        "id": {"type": "integer", "minimum": 1},
+        "node": {"type": "string", "description": "Of the moves of one node. Neither: of all moves."},
+        "paused": {"type": "boolean", "description": "What was asked for, and is so."},
+        "changed": {"type": "boolean", "description": "false: it was so before."},
+        "paused_by": {"$ref": "#/components/schemas/PausedBy"}
+      }
+    },
+    "PausedBy": {"type": "array", "minItems": 1, "items": {"type": "string", "enum": ["move", "source", "target", "cluster"]}, "description": "What makes a move wait: its own pause, that of all moves of one of its nodes, that of all moves. Left out if nothing does."},
+    "Throttle": {
+      "type": "object", "required": ["set"],
+      "properties": {
+        "set": {"type": "boolean", "description": "false: each node goes by moves.max_bytes_per_second of its own configuration."},
+        "max_bytes_per_second": {"type": "integer", "minimum": 0, "description": "What each node may receive by moves; one budget for all of them. 0: no limit."},
+        "changed": {"type": "boolean", "description": "After an order: false if it was so before."}
+      }
+    },
+    "ThrottleWish": {
+      "type": "object", "required": ["max_bytes_per_second"], "additionalProperties": false,
+      "properties": {"max_bytes_per_second": {"type": "integer", "minimum": 0, "description": "At least 1024; 0: no limit."}}
     },
     "Move": {
       "type": "object", "required": ["topic", "partition", "from", "to", "id", "from_disk", "to_disk", "from_status", "to_status", "blocked"],
@@ -354,6 +502,8 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
         "from_status": {"type": "string", "enum": ["alive", "dead", "draining", "not_a_member"]},
         "to_status": {"type": "string", "enum": ["alive", "dead", "draining", "not_a_member"]},
         "blocked": {"type": "array", "items": {"type": "string"}, "description": "What holds it up: source_dead, target_dead, target_not_member; with detail also what the destination says, such as copy_unverifiable, source_dead_copy_behind, source_went_back."},
+        "paused_by": {"$ref": "#/components/schemas/PausedBy"},
+        "max_bytes_per_second": {"type": "integer", "minimum": 1024, "description": "What this move is held to, if it was ordered so."},
         "started_at": {"type": "integer", "description": "Unix time in seconds."},
         "report": {"$ref": "#/components/schemas/MoveReport"},
         "report_error": {"type": "string", "description": "Why the destination was asked and there is no report."},
@@ -364,11 +514,12 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
       "type": "object", "description": "What the destination says of a move.",
       "required": ["phase", "bytes_done", "bytes_total", "bytes_per_second", "write_bytes_per_second", "passes", "attempts", "frozen_ms"],
       "properties": {
-        "phase": {"type": "string", "description": "queued, copying, freezing, draining, fencing, installing, flipping, …"},
+        "phase": {"type": "string", "description": "queued, copying, freezing, draining, fencing, installing, flipping, paused, …"},
         "bytes_done": {"type": "integer", "minimum": 0},
         "bytes_total": {"type": "integer", "minimum": 0},
         "bytes_per_second": {"type": "integer", "minimum": 0},
         "write_bytes_per_second": {"type": "integer", "minimum": 0, "description": "Into the partition, meanwhile."},
+        "budget_bytes_per_second": {"type": "integer", "minimum": 1024, "description": "The most that it gets, by the throttle of all moves or its own; left out without one. Below what is written meanwhile it will not converge: the rest is copied while the partition is frozen."},
         "seconds_left": {"type": "integer", "minimum": 0, "description": "Left out where it would be a guess."},
         "stalled_seconds": {"type": "integer", "minimum": 30, "description": "Since a byte arrived, if that is too long ago."},
         "passes": {"type": "integer", "minimum": 0},
@@ -402,7 +553,8 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
         "topic": {"type": "string"},
         "partition": {"type": "integer", "minimum": 0},
         "to": {"type": "string", "description": "The id of a member."},
-        "disk": {"type": "string", "default": "", "description": "The id of one of its disks; empty: the one with the fewest partitions."}
+        "disk": {"type": "string", "default": "", "description": "The id of one of its disks; empty: the one with the fewest partitions."},
+        "max_bytes_per_second": {"type": "integer", "minimum": 0, "default": 0, "description": "What this move is held to, beside the throttle of all; at least 1024. 0: nothing of its own."}
       }
     },
     "MoveStarted": {

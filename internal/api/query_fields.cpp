@@ -191,6 +191,13 @@ Result<std::optional<std::string>> parse_abort_query(http::Query query) {
   return of_order(query, "target");
 }
 
+Result<std::string> parse_pause_query(http::Query query) {
+  NARAD_TRY(auto node, of_order(query, "node"));
+  if (!node) return std::string();
+  if (node->empty()) return Error(Errc::invalid_argument, "node: which one?");
+  return std::move(*node);
+}
+
 Result<std::optional<std::string>> parse_quarantine_query(http::Query query) {
   return of_order(query, "node");
 }

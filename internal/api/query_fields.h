@@ -61,6 +61,9 @@ Result<bool> parse_rebalance_query(http::Query query);
 // The node that a move must go to if it is to be aborted; nothing: wherever it goes.
 Result<std::optional<std::string>> parse_abort_query(http::Query query);
 
+// The one node whose moves are to wait or to go on; empty: all moves.
+Result<std::string> parse_pause_query(http::Query query);
+
 // The one node whose quarantine is asked for; nothing: every member's.
 Result<std::optional<std::string>> parse_quarantine_query(http::Query query);
 

@@ -60,6 +60,14 @@ Task<http::Response> list_moves(Context& context, http::Request request);
 Task<http::Response> get_move(Context& context, http::Request request);
 Task<http::Response> start_move(Context& context, http::Request request);
 Task<http::Response> abort_move(Context& context, http::Request request);
+Task<http::Response> pause_move(Context& context, http::Request request);
+Task<http::Response> resume_move(Context& context, http::Request request);
+Task<http::Response> pause_moves(Context& context, http::Request request);
+Task<http::Response> resume_moves(Context& context, http::Request request);
+// throttle.cpp
+Task<http::Response> get_throttle(Context& context, http::Request request);
+Task<http::Response> set_throttle(Context& context, http::Request request);
+Task<http::Response> clear_throttle(Context& context, http::Request request);
 // quarantine.cpp
 Task<http::Response> list_quarantine(Context& context, http::Request request);
 // operations.cpp

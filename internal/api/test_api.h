@@ -187,6 +187,13 @@ class FakeBroker final : public Broker {
                                                   std::string why) override {
     return metastore::abort_move(*env, *proposer, std::move(wish), std::move(why));
   }
+  Task<Result<metastore::RateAnswer>> set_move_rate(
+      std::optional<std::uint64_t> bytes_per_second) override {
+    return metastore::set_move_rate(*proposer, bytes_per_second);
+  }
+  Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish wish) override {
+    return metastore::pause_moves(*proposer, std::move(wish));
+  }
   Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos) override {
     asked_for_reports = std::move(nodes);
     co_return reports;

@@ -343,6 +343,8 @@ void end_move(Assignment& a) {
   a.target_node.clear();
   a.target_disk.clear();
   a.move_id = RaftIndex(0);
+  a.paused = false;
+  a.move_rate = 0;
 }
 void flip(Assignment& a) {
   a.owner_node = a.target_node;
@@ -363,7 +365,18 @@ std::string not_a_receiver(const Member& m, const std::string& disk) {
   return {};
 }
 
+// Why moves cannot be held to that, or empty. 0: they are not.
+std::string rate_problem(std::uint64_t rate) {
+  if (rate != 0 && rate < kMoveRateMin) {
+    return cat("moves get at least ", kMoveRateMin, " bytes per second (0: no limit)");
+  }
+  if (rate > kMoveRateMax) return cat("moves get at most ", kMoveRateMax, " bytes per second");
+  return {};
+}
+
 CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
+  if (auto problem = rate_problem(c.max_bytes_per_second); !problem.empty())
+    return invalid(problem);
   const Place p = place_of(state, c);
   if (p.refusal) return *p.refusal;
   if (c.target_node.empty() || c.target_disk.empty())
@@ -379,6 +392,7 @@ CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
   if (target == nullptr) return member_not_found(c.target_node);
   if (auto why = not_a_receiver(*target, c.target_disk); !why.empty()) return in_the_way(p, why);
   Assignment a = *p.now;
+  a.paused = false;  // that was another move
   begin_move_record(state, a,
                     {index, c.name, c.partition, c.target_node, c.target_disk, c.reason, c.now});
   end_freeze(a);
@@ -395,6 +409,7 @@ CommandResult run(State& state, RaftIndex index, const SetTarget& c) {
   a.target_node = c.target_node;
   a.target_disk = c.target_disk;
   a.move_id = index;
+  a.move_rate = c.max_bytes_per_second;
   return put(state, p, index, std::move(a));
 }
 
@@ -474,6 +489,44 @@ CommandResult run(State& state, RaftIndex index, const ClearTarget& c) {
   end_freeze(a);
   end_move(a);
   return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const SetMoveRate& c) {
+  const auto problem = rate_problem(c.bytes_per_second.value_or(0));
+  if (!problem.empty()) return invalid(problem);
+  if (state.move_rate == c.bytes_per_second) return done();
+  state.move_rate = c.bytes_per_second;
+  state.versions.moves = index;
+  return done();
+}
+
+CommandResult run(State& state, RaftIndex index, const PauseMove& c) {
+  const Place p = place_of(state, c);
+  if (p.refusal) return *p.refusal;
+  if (c.move_id.value() == 0) return invalid("a move has an id");
+  if (p.now->move_id != c.move_id) return in_the_way(p, move_now(*p.now));
+  if (p.now->paused == c.paused) return as_it_stands(p);
+  Assignment a = *p.now;
+  a.paused = c.paused;
+  state.versions.moves = index;
+  return put(state, p, index, std::move(a));
+}
+
+CommandResult run(State& state, RaftIndex index, const PauseMoves& c) {
+  if (c.node.empty()) {
+    if (state.moves_paused != c.paused) state.versions.moves = index;
+    state.moves_paused = c.paused;
+    return done();
+  }
+  const Member* old = state.members.find(c.node);
+  if (old == nullptr) return member_not_found(c.node);
+  if (old->moves_paused == c.paused) return done(*old);
+  Member member = *old;
+  member.moves_paused = c.paused;
+  member.changed_at = index;
+  state.versions.members = state.versions.moves = index;
+  store(state, member);
+  return done(std::move(member));
 }
 
 CommandResult run(State& state, RaftIndex index, const RegisterMember& c) {

@@ -690,7 +690,14 @@ Command random_move_command(Numbers& r, const State& state, const std::string& n
   const std::string owner = r.below(8) > 0 ? a.owner_node : random_node(r);
   // Only what was used moves; the rest is given at once.
   if (!a.used && r.below(3) > 0) return MarkUsed{name, life, p, a.owner_node, a.owner_disk};
-  switch (r.below(8)) {
+  switch (r.below(11)) {
+    case 9:
+      return PauseMove{name, life, p, mostly(a.move_id), r.below(2) == 0};
+    case 10:
+      return PauseMoves{r.below(3) == 0 ? "" : random_node(r), r.below(2) == 0};
+    case 8:
+      if (r.below(3) == 0) return SetMoveRate{};
+      return SetMoveRate{r.below(3) == 0 ? r.below(2 * kMoveRateMin) : 4096 * r.below(3)};
     case 0:
     case 1:
     case 2:

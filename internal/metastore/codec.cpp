@@ -17,6 +17,8 @@ struct Summary {
   RaftIndex applied{0};
   Versions versions;
   std::uint64_t placed = 0;
+  std::optional<std::uint64_t> move_rate;
+  bool moves_paused = false;
 };
 
 template <Described<Summary> C, class F>
@@ -29,6 +31,9 @@ void describe(C& s, F& f) {
   f("members_version", s.versions.members);
   f("users_version", s.versions.users);
   f("placed", s.placed);
+  f.later("moves_version", s.versions.moves);
+  f("move_rate", s.move_rate);
+  f.later("moves_paused", s.moves_paused);
 }
 
 template <Described<DecodedTopic> C, class F>
@@ -63,6 +68,8 @@ void describe(C& a, F& f) {
   f.hex("freeze_epoch", a.freeze_epoch);
   f("freeze_armed", a.freeze_armed);
   f.later("owned_by_move", a.owned_by_move);
+  f.later("paused", a.paused);
+  f.later("move_rate", a.move_rate);
   f("changed_at", a.changed_at);
 }
 
@@ -88,6 +95,7 @@ void describe(C& m, F& f) {
   f("drain_id", m.drain_id);
   f("leaving", m.leaving);
   f.later("wal_lost", m.wal_lost);
+  f.later("moves_paused", m.moves_paused);
   f("changed_at", m.changed_at);
 }
 
@@ -161,7 +169,8 @@ Result<T> decode(std::string_view what, std::string_view text) {
 }  // namespace
 
 std::string encode_summary(const State& s) {
-  return encode(Summary{s.cluster_id, s.applied, s.versions, s.placed});
+  return encode(
+      Summary{s.cluster_id, s.applied, s.versions, s.placed, s.move_rate, s.moves_paused});
 }
 std::string encode_topic(const Topic& topic, RaftIndex changed_at) {
   return encode(DecodedTopic{topic, changed_at});
@@ -180,6 +189,8 @@ Result<void> decode_summary(std::string_view text, State& out) {
   out.applied = s.applied;
   out.versions = s.versions;
   out.placed = s.placed;
+  out.move_rate = s.move_rate;
+  out.moves_paused = s.moves_paused;
   return ok();
 }
 Result<DecodedTopic> decode_topic(std::string_view text) {

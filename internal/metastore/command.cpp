@@ -60,6 +60,14 @@ constexpr std::string_view kOp<ForcePromote> = "force_promote";
 template <>
 constexpr std::string_view kOp<ClearTarget> = "clear_target";
 
+template <>
+constexpr std::string_view kOp<SetMoveRate> = "set_move_rate";
+
+template <>
+constexpr std::string_view kOp<PauseMove> = "pause_move";
+template <>
+constexpr std::string_view kOp<PauseMoves> = "pause_moves";
+
 // The partition that a command about a move is about.
 template <class C, class F>
 void describe_place(C& c, F& f) {
@@ -77,6 +85,7 @@ void describe(C& c, F& f) {
   f("target_disk", c.target_disk);
   f("reason", c.reason);
   f.later("now_ms", c.now);
+  f.later("max_bytes_per_second", c.max_bytes_per_second);
 }
 
 template <Described<ArmFreeze> C, class F>
@@ -121,6 +130,24 @@ void describe(C& c, F& f) {
   f("move_id", c.move_id);
   f("reason", c.reason);
   f.later("now_ms", c.now);
+}
+
+template <Described<SetMoveRate> C, class F>
+void describe(C& c, F& f) {
+  f("bytes_per_second", c.bytes_per_second);
+}
+
+template <Described<PauseMove> C, class F>
+void describe(C& c, F& f) {
+  describe_place(c, f);
+  f("move_id", c.move_id);
+  f("paused", c.paused);
+}
+
+template <Described<PauseMoves> C, class F>
+void describe(C& c, F& f) {
+  f("node", c.node);
+  f("paused", c.paused);
 }
 
 template <Described<FoundCluster> C, class F>

@@ -175,6 +175,8 @@ struct SetTarget {
   std::string target_disk;
   std::string reason;  // joined, draining, operator, plan, disk
   UnixMillis now{0};   // by the proposer's clock, for the history
+  std::uint64_t max_bytes_per_second =
+      0;  // of this move; at least kMoveRateMin; 0: none of its own
 };
 
 // By the source, before it freezes anything: increments the freeze epoch and marks it armed.
@@ -235,6 +237,28 @@ struct ClearTarget {
   UnixMillis now{0};
 };
 
+// What each node may receive by moves, in bytes per second: at least kMoveRateMin; 0: no limit;
+// nothing: each node goes by its own configuration. Whatever stood before.
+struct SetMoveRate {
+  std::optional<std::uint64_t> bytes_per_second;
+};
+
+// That move is to wait, or to go on. A later move of the partition knows nothing of it.
+struct PauseMove {
+  std::string name;
+  Incarnation incarnation{0};
+  PartitionId partition{0};
+  RaftIndex move_id{0};
+  bool paused = false;
+};
+
+// All moves are to wait, or to go on as far as nothing else holds them: those from or to a member,
+// or (`node` empty) all there are. Of now and later.
+struct PauseMoves {
+  std::string node;
+  bool paused = false;
+};
+
 // Anything this build cannot apply.
 struct Unsupported {
   std::string op;  // as far as it could be read
@@ -245,7 +269,8 @@ using Command =
     std::variant<FoundCluster, CreateTopic, UpdateTopic, DeleteTopic, PutSchema, AssignPartition,
                  MarkUsed, RegisterMember, Heartbeats, MarkDead, SetDraining, Leaving, RemoveMember,
                  CreateUser, SetUserGrants, SetUserPassword, DeleteUser, SetTarget, ArmFreeze,
-                 VoidFreeze, CompleteMove, ForcePromote, ClearTarget, Unsupported>;
+                 VoidFreeze, CompleteMove, ForcePromote, ClearTarget, SetMoveRate, PauseMove,
+                 PauseMoves, Unsupported>;
 
 // Bounds of what a member says of itself.
 inline constexpr std::size_t kMemberIdBytesMax = 255;

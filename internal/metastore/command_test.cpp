@@ -66,7 +66,14 @@ std::vector<Command> one_of_each() {
       CompleteMove{"orders", Incarnation(1), PartitionId(2), "narad-1", RaftIndex(40), 4},
       ForcePromote{"orders", Incarnation(1), PartitionId(2), "narad-1", RaftIndex(40),
                    RaftIndex(55), "source dead"},
-      ClearTarget{"orders", Incarnation(1), PartitionId(2), "narad-2", RaftIndex(40), "aborted"}};
+      ClearTarget{"orders", Incarnation(1), PartitionId(2), "narad-2", RaftIndex(40), "aborted"},
+      SetTarget{"orders", Incarnation(1), PartitionId(2), "narad-1", RaftIndex(7), "narad-2", "d3",
+                "operator", UnixMillis(5), 4'000'000},
+      SetMoveRate{50'000'000},
+      SetMoveRate{},
+      PauseMove{"orders", Incarnation(1), PartitionId(2), RaftIndex(40), true},
+      PauseMoves{"narad-2", false},
+      PauseMoves{"", true}};
 }
 
 TEST(Command, Encoding_RoundTrips) {

@@ -61,6 +61,10 @@ class FieldWriter {
     if (!value.empty()) writer_.member(name, value);
     return *this;
   }
+  FieldWriter& later(std::string_view name, std::uint64_t value) {
+    if (value != 0) writer_.member(name, value);
+    return *this;
+  }
   FieldWriter& later(std::string_view name, bool value) {
     if (value) writer_.member(name, true);
     return *this;
@@ -130,6 +134,11 @@ class FieldReader {
   }
   FieldReader& later(std::string_view name, std::string& value) {
     value.clear();
+    decoder_.field(name, value);
+    return *this;
+  }
+  FieldReader& later(std::string_view name, std::uint64_t& value) {
+    value = 0;
     decoder_.field(name, value);
     return *this;
   }

@@ -186,4 +186,74 @@ Task<Result<AbortAnswer>> abort_move(Env& env, Proposer& proposer, AbortWish wis
   co_return metastore::to_error(result.value());
 }
 
+Task<Result<RateAnswer>> set_move_rate(Proposer& proposer, std::optional<std::uint64_t> rate) {
+  NARAD_CO_TRY(co_await catch_up(proposer));
+  RateAnswer answer;
+  answer.changed = proposer.view()->move_rate != rate;
+  answer.now = rate;
+  if (!answer.changed) co_return answer;
+  Command command = SetMoveRate{rate};
+  auto result = co_await proposer.propose(std::move(command));
+  if (!result && result.error().code() == Errc::unknown_outcome) {
+    // It may have been applied; then it shows.
+    const auto confirmed = co_await proposer.barrier(kOrderBarrier);
+    if (confirmed && proposer.view()->move_rate == rate) co_return answer;
+    co_return result.error().with_context(
+        "whether the throttle was changed is not known; narad cluster throttle shows what is");
+  }
+  if (!result) co_return result.error();
+  if (!result.value().done()) co_return metastore::to_error(result.value());
+  co_return answer;
+}
+
+namespace {
+
+// By the state of now; `before` is the move that was judged, if it was one.
+PauseAnswer as_it_is(const State& state, const PauseWish& wish, const PauseVerdict& before) {
+  PauseVerdict verdict = judge_pause(state, wish);
+  PauseAnswer answer;
+  answer.now = verdict.row;
+  answer.refusal = std::move(verdict.refusal);
+  if (answer.refusal || verdict.row.move_id == before.row.move_id) return answer;
+  answer.refusal = {Errc::conflict, "move_changed",
+                    cat("another move of ", to_string(*wish.partition), " began meanwhile: move ",
+                        verdict.row.move_id, " to ", verdict.row.target_node)};
+  return answer;
+}
+
+}  // namespace
+
+Task<Result<PauseAnswer>> pause_moves(Proposer& proposer, PauseWish wish) {
+  NARAD_CO_TRY(co_await catch_up(proposer));
+  const PauseVerdict verdict = judge_pause(*proposer.view(), wish);
+  if (verdict.refusal && verdict.refusal->code == Errc::not_found) {
+    co_return to_error(*verdict.refusal);
+  }
+  PauseAnswer answer;
+  answer.now = verdict.row;
+  answer.refusal = verdict.refusal;
+  if (answer.refusal || verdict.holds) co_return answer;
+  Command command = verdict.order;
+  auto result = co_await proposer.propose(std::move(command));
+  if (!result && result.error().code() == Errc::unknown_outcome) {
+    // It may have been applied; then it shows.
+    const auto confirmed = co_await proposer.barrier(kOrderBarrier);
+    const PauseVerdict seen = judge_pause(*proposer.view(), wish);
+    const bool same = !seen.refusal && seen.row.move_id == verdict.row.move_id;
+    if (!confirmed || !same || !seen.holds) {
+      co_return result.error().with_context(cat("whether that was done is not known; ", kLook));
+    }
+  } else if (!result) {
+    co_return result.error();
+  }
+  answer = as_it_is(*proposer.view(), wish, verdict);
+  if (answer.refusal && answer.refusal->code == Errc::not_found) {
+    co_return to_error(*answer.refusal);
+  }
+  if (answer.refusal) co_return answer;
+  if (result && !result.value().done()) co_return metastore::to_error(result.value());
+  answer.changed = true;
+  co_return answer;
+}
+
 }  // namespace narad::metastore

@@ -1,7 +1,8 @@
 #pragma once
 // The orders that an operator gives about moves, on top of any Proposer, at any node: start one,
-// abort one. What they come to is decided in move_rules.h. Each looks behind a barrier first, so
-// that it acts on what the leader has and not on what this node has heard of so far.
+// abort one, hold them back. What they come to is decided in move_rules.h. Each looks behind a
+// barrier first, so that it acts on what the leader has and not on what this node has heard of so
+// far.
 #include <optional>
 #include <string>
 
@@ -42,5 +43,23 @@ struct AbortAnswer {
 // set. `why` goes to the history. Errors: not_found; unavailable (nothing was changed);
 // unknown_outcome (it may or may not be aborted, or may yet be: ABT-9).
 Task<Result<AbortAnswer>> abort_move(Env& env, Proposer& proposer, AbortWish wish, std::string why);
+
+// What holds moves back, as it stands after an order.
+struct RateAnswer {
+  bool changed = false;
+  std::optional<std::uint64_t> now;  // State::move_rate
+};
+// Puts what each node may receive by moves, whatever stood before. Errors: invalid_argument;
+// unavailable (nothing was changed); unknown_outcome.
+Task<Result<RateAnswer>> set_move_rate(Proposer& proposer, std::optional<std::uint64_t> rate);
+
+struct PauseAnswer {
+  bool changed = false;
+  std::optional<OrderRefusal> refusal;  // of one move; then nothing was changed
+  Assignment now;                       // of a partition: as it stands
+};
+// Holds moves back, or lets them go on. Errors: not_found (topic, partition or member); unavailable
+// (nothing was changed); unknown_outcome.
+Task<Result<PauseAnswer>> pause_moves(Proposer& proposer, PauseWish wish);
 
 }  // namespace narad::metastore

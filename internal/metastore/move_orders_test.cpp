@@ -580,5 +580,126 @@ TEST(AbortMove, PlantedAnswers_AreCaught) {
   EXPECT_NE(race(1, 2'000, false, by_hearsay).lie, "");
 }
 
+TEST(StartMove, RateOfTheMove_IsInTheRow) {
+  World w;
+  MoveWish wish{kOrders, "d", "", 4096};
+  const auto started = w.solo.run([&](Env& env) { return start_move(env, w.log, wish); });
+  EXPECT_EQ(started.value().outcome, StartOutcome::started);
+  EXPECT_EQ(w.log.row().move_rate, 4096u);
+  wish = {kOrders, "e", "", 7};
+  const auto refused = w.solo.run([&](Env& env) { return start_move(env, w.log, wish); });
+  EXPECT_EQ(refused.error().code(), Errc::invalid_argument);
+  EXPECT_EQ(w.log.row().target_node, "d");
+}
+
+// ---- the throttle
+
+struct Throttled : World {
+  Result<RateAnswer> set(std::optional<std::uint64_t> rate) {
+    return solo.run([&](Env&) { return set_move_rate(log, rate); });
+  }
+};
+
+TEST(MoveRateOrder, WhatHoldsAlready_IsSaidAndNotProposed) {
+  Throttled w;
+  EXPECT_TRUE(w.set(5'000'000).value().changed);
+  EXPECT_EQ(w.log.truth().move_rate, 5'000'000u);
+  const auto again = w.set(5'000'000);
+  EXPECT_FALSE(again.value().changed);
+  EXPECT_EQ(again.value().now, 5'000'000u);
+  EXPECT_EQ(w.log.proposals, 1u);
+  EXPECT_TRUE(w.set(std::nullopt).value().changed);
+  EXPECT_EQ(w.log.truth().move_rate, std::nullopt);
+}
+
+TEST(MoveRateOrder, AnswerLost_IsReadBack) {
+  Throttled w;
+  w.log.fault = Log::Fault::answer_lost;
+  EXPECT_TRUE(w.set(5'000'000).value().changed);
+  w.log.fault = Log::Fault::comes_late;
+  EXPECT_EQ(w.set(6'000'000).error().code(), Errc::unknown_outcome);
+  EXPECT_EQ(w.log.truth().move_rate, 5'000'000u);
+}
+
+TEST(MoveRateOrder, NobodyLeadsOrNonsense_ChangesNothing) {
+  Throttled w;
+  EXPECT_EQ(w.set(7).error().code(), Errc::invalid_argument);
+  w.log.fault = Log::Fault::not_sent;
+  EXPECT_EQ(w.set(5'000'000).error().code(), Errc::unavailable);
+  EXPECT_EQ(w.log.truth().move_rate, std::nullopt);
+}
+
+// ---- pause and resume
+
+struct Pausing : World {
+  Result<PauseAnswer> one(bool pause, TopicPartition p = kOrders) {
+    return give({std::move(p), "", pause});
+  }
+  Result<PauseAnswer> of(std::string node, bool pause) {
+    return give({std::nullopt, std::move(node), pause});
+  }
+  Result<PauseAnswer> give(PauseWish wish) {
+    return solo.run([&](Env&) { return pause_moves(log, wish); });
+  }
+  std::vector<std::string_view> pauses() { return pauses_of(log.truth(), log.row()); }
+};
+using Names = std::vector<std::string_view>;
+
+TEST(PauseOrder, EachIsItsOwn_AndWhatHoldsAlreadyIsSaid) {
+  Pausing w;
+  w.log.set_target("d");
+  for (const bool pause : {true, false}) {
+    EXPECT_TRUE(w.one(pause).value().changed);
+    EXPECT_FALSE(w.one(pause).value().changed);
+    EXPECT_TRUE(w.of("d", pause).value().changed);
+    EXPECT_FALSE(w.of("d", pause).value().changed);
+    EXPECT_TRUE(w.of("", pause).value().changed);
+    EXPECT_FALSE(w.of("", pause).value().changed);
+    EXPECT_EQ(w.pauses(), pause ? (Names{"move", "target", "cluster"}) : Names{});
+  }
+  EXPECT_EQ(w.log.proposals, 6u);
+}
+
+TEST(PauseOrder, WhatIsNotThere_IsRefused) {
+  Pausing w;
+  EXPECT_EQ(w.one(true).value().refusal->rule, "no_move");
+  EXPECT_EQ(w.one(true, {"orders", PartitionId(9)}).error().code(), Errc::not_found);
+  EXPECT_EQ(w.one(true, {"nope", kP}).error().code(), Errc::not_found);
+  EXPECT_EQ(w.of("nobody", true).error().code(), Errc::not_found);
+  EXPECT_EQ(w.log.proposals, 0u);
+}
+
+TEST(PauseOrder, AnotherMoveMeanwhile_IsNotPaused) {
+  Pausing w;
+  w.log.set_target("d");
+  w.log.before_propose = [&] { w.log.set_target("e"); };
+  const auto answer = w.one(true);
+  ASSERT_TRUE(answer.value().refusal);
+  EXPECT_EQ(answer.value().refusal->rule, "move_changed");
+  EXPECT_FALSE(answer.value().changed);
+  EXPECT_FALSE(w.log.row().paused);
+}
+
+TEST(PauseOrder, EndedMeanwhile_IsSaid) {
+  Pausing w;
+  w.log.set_target("d");
+  w.log.arm();
+  w.log.before_propose = [&] { EXPECT_TRUE(w.log.run(w.log.flip()).done()); };
+  EXPECT_EQ(w.one(true).value().refusal->rule, "no_move");
+}
+
+TEST(PauseOrder, AnswerLost_IsReadBack) {
+  Pausing w;
+  w.log.set_target("d");
+  w.log.fault = Log::Fault::answer_lost;
+  EXPECT_TRUE(w.one(true).value().changed);
+  EXPECT_TRUE(w.of("", true).value().changed);
+  w.log.fault = Log::Fault::comes_late;
+  EXPECT_EQ(w.one(false).error().code(), Errc::unknown_outcome);
+  w.log.fault = Log::Fault::not_sent;
+  EXPECT_EQ(w.of("s", true).error().code(), Errc::unavailable);
+  EXPECT_EQ(w.pauses(), (Names{"move", "cluster"}));
+}
+
 }  // namespace
 }  // namespace narad::metastore

@@ -16,6 +16,12 @@ OrderRefusal conflict(std::string rule, std::string detail) {
   return {Errc::conflict, std::move(rule), std::move(detail)};
 }
 
+OrderRefusal no_move(const TopicPartition& partition, const Assignment& row) {
+  return conflict("no_move",
+                  cat("no move of ", to_string(partition), " is under way: its owner is ",
+                      row.owner_node.empty() ? "nobody" : row.owner_node));
+}
+
 // The partition, or why there is none.
 struct Found {
   const TopicRow* topic = nullptr;
@@ -114,6 +120,20 @@ std::vector<std::string_view> blocks_of(const State& state, const Assignment& mo
   return blocks;
 }
 
+std::vector<std::string_view> pauses_of(const State& state, const Assignment& move) {
+  NARAD_ASSERT(!move.target_node.empty());
+  const auto paused = [&](const std::string& node) {
+    const Member* member = state.members.find(node);
+    return member != nullptr && member->moves_paused;
+  };
+  std::vector<std::string_view> by;
+  if (move.paused) by.emplace_back("move");
+  if (paused(move.owner_node)) by.emplace_back("source");
+  if (paused(move.target_node)) by.emplace_back("target");
+  if (state.moves_paused) by.emplace_back("cluster");
+  return by;
+}
+
 StartVerdict judge_start(const State& state, const MoveWish& wish) {
   const Found found = find(state, wish.partition);
   if (found.refusal) return refused({}, *found.refusal);
@@ -148,6 +168,7 @@ StartVerdict judge_start(const State& state, const MoveWish& wish) {
   verdict.order.target_node = wish.to;
   verdict.order.target_disk = wish.disk.empty() ? emptiest_disk(state, *target) : wish.disk;
   verdict.order.reason = kByOperator;
+  verdict.order.max_bytes_per_second = wish.max_bytes_per_second;
   return verdict;
 }
 
@@ -159,9 +180,7 @@ AbortVerdict judge_abort(const State& state, const AbortWish& wish) {
   verdict.row = *found.row;
   const Assignment& row = verdict.row;
   if (row.target_node.empty()) {
-    verdict.refusal = conflict(
-        "no_move", cat("no move of ", to_string(wish.partition), " is under way: its owner is ",
-                       row.owner_node.empty() ? "nobody" : row.owner_node));
+    verdict.refusal = no_move(wish.partition, row);
     return verdict;
   }
   if (wish.target && *wish.target != row.target_node) {
@@ -185,6 +204,49 @@ AbortFate judge_aborted(const State& now, const TopicPartition& partition, const
   if (!same_ownership(*row, read)) return AbortFate::moved;
   if (row->target_node != read.target_node) return AbortFate::aborted;
   return row->move_id == read.move_id ? AbortFate::under_way : AbortFate::set_again;
+}
+
+namespace {
+
+PauseVerdict judge_pause_of_one(const State& state, const TopicPartition& partition, bool pause) {
+  PauseVerdict verdict;
+  const Found found = find(state, partition);
+  verdict.refusal = found.refusal;
+  if (verdict.refusal) return verdict;
+  verdict.row = *found.row;
+  if (verdict.row.target_node.empty()) {
+    verdict.refusal = no_move(partition, verdict.row);
+    return verdict;
+  }
+  verdict.holds = verdict.row.paused == pause;
+  PauseMove order;
+  order.name = partition.topic;
+  order.incarnation = found.topic->topic.incarnation;
+  order.partition = partition.partition;
+  order.move_id = verdict.row.move_id;
+  order.paused = pause;
+  verdict.order = std::move(order);
+  return verdict;
+}
+
+}  // namespace
+
+PauseVerdict judge_pause(const State& state, const PauseWish& wish) {
+  if (wish.partition) return judge_pause_of_one(state, *wish.partition, wish.pause);
+  PauseVerdict verdict;
+  verdict.order = PauseMoves{wish.node, wish.pause};
+  if (wish.node.empty()) {
+    verdict.holds = state.moves_paused == wish.pause;
+    return verdict;
+  }
+  const Member* member = state.members.find(wish.node);
+  if (member == nullptr) {
+    verdict.refusal = not_found("no_such_member", cat("no member is called ", wish.node,
+                                                      "; narad cluster members lists them"));
+    return verdict;
+  }
+  verdict.holds = member->moves_paused == wish.pause;
+  return verdict;
 }
 
 }  // namespace narad::metastore

@@ -19,6 +19,10 @@ std::string_view standing_of(const State& state, std::string_view node);
 // any more), "target_dead", "target_not_member". REQUIRES: a move is under way.
 std::vector<std::string_view> blocks_of(const State& state, const Assignment& move);
 
+// What makes the move wait: "move" (it was paused by itself), "source", "target" (all moves of that
+// node were), "cluster" (all were). REQUIRES: a move is under way.
+std::vector<std::string_view> pauses_of(const State& state, const Assignment& move);
+
 // Why an order is refused: one word for programs, a sentence for people.
 struct OrderRefusal {
   Errc code = Errc::conflict;  // or not_found
@@ -40,6 +44,7 @@ struct MoveWish {
   TopicPartition partition;
   std::string to;    // node
   std::string disk;  // empty: the one of the node's disks that has the fewest partitions
+  std::uint64_t max_bytes_per_second = 0;  // of this move, besides the throttle of all; 0: none
 };
 
 enum class StartFate : std::uint8_t { start, there, on_its_way, refused };
@@ -78,5 +83,20 @@ enum class AbortFate : std::uint8_t {
 };
 // REQUIRES: a move is under way in `read`.
 AbortFate judge_aborted(const State& now, const TopicPartition& partition, const Assignment& read);
+
+// ---- pause and resume
+
+struct PauseWish {
+  std::optional<TopicPartition> partition;  // the move of this one
+  std::string node;                         // or what moves from or to this one; neither: all
+  bool pause = false;                       // or resume
+};
+struct PauseVerdict {
+  std::optional<OrderRefusal> refusal;
+  bool holds = false;  // it is so already
+  Command order;       // a PauseMove or PauseMoves; if neither refused nor so already
+  Assignment row;      // of a partition, as it stands
+};
+PauseVerdict judge_pause(const State& state, const PauseWish& wish);
 
 }  // namespace narad::metastore

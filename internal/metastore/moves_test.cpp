@@ -320,5 +320,108 @@ TEST_F(Moves, RecreatedTopic_KnowsNothingOfAMove) {
   EXPECT_EQ(fresh.freeze_epoch, 0u);
 }
 
+// ---- what holds moves back
+
+TEST_F(Moves, MoveRate_IsPutWhateverStoodBefore) {
+  const RaftIndex assignments = state.versions.assignments;
+  EXPECT_EQ(state.move_rate, std::nullopt);
+  ASSERT_TRUE(run(SetMoveRate{5'000'000}).done());
+  EXPECT_EQ(state.move_rate, 5'000'000u);
+  const RaftIndex put = state.applied;
+  EXPECT_EQ(state.versions.moves, put);
+  ASSERT_TRUE(run(SetMoveRate{5'000'000}).done());
+  EXPECT_EQ(state.versions.moves, put) << "nothing was changed";
+  ASSERT_TRUE(run(SetMoveRate{0}).done());
+  EXPECT_EQ(state.move_rate, 0u) << "no limit, which is not the same as nothing set";
+  ASSERT_TRUE(run(SetMoveRate{}).done());
+  EXPECT_EQ(state.move_rate, std::nullopt);
+  EXPECT_EQ(state.versions.moves, state.applied);
+  EXPECT_EQ(state.versions.assignments, assignments) << "no assignment was touched";
+}
+
+TEST_F(Moves, MoveRate_UnderWhichNoMoveWouldEnd_IsRefused) {
+  for (const std::uint64_t rate : {std::uint64_t{1}, kMoveRateMin - 1, kMoveRateMax + 1}) {
+    EXPECT_EQ(run(SetMoveRate{rate}).code, ResultCode::invalid) << rate;
+    EXPECT_EQ(state.move_rate, std::nullopt);
+  }
+  EXPECT_TRUE(run(SetMoveRate{kMoveRateMin}).done());
+  EXPECT_TRUE(run(SetMoveRate{kMoveRateMax}).done());
+}
+
+TEST_F(Moves, Pause_OfAMove_IsItsOwnAndEndsWithIt) {
+  set_target("d");
+  const RaftIndex move = row().move_id;
+  EXPECT_FALSE(state.paused(row()));
+  EXPECT_EQ(run(PauseMove{"orders", kLife, kP, RaftIndex(3), true}).code, ResultCode::conflict);
+  EXPECT_EQ(run(PauseMove{"orders", kLife, kP, RaftIndex(0), true}).code, ResultCode::invalid);
+  ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, move, true}).done());
+  EXPECT_TRUE(row().paused);
+  EXPECT_TRUE(state.paused(row()));
+  EXPECT_EQ(state.versions.moves, state.applied);
+  EXPECT_EQ(state.versions.assignments, state.applied);
+  const RaftIndex then = state.applied;
+  ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, move, true}).done());
+  EXPECT_EQ(row().changed_at, then) << "nothing was changed";
+  ASSERT_TRUE(set_target("e", move).done());
+  EXPECT_FALSE(row().paused) << "that is another move";
+  ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, row().move_id, true}).done());
+  ASSERT_TRUE(run(ClearTarget{"orders", kLife, kP, "e", row().move_id, "aborted"}).done());
+  EXPECT_FALSE(row().paused);
+  set_target("d");
+  ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, row().move_id, true}).done());
+  arm();
+  ASSERT_TRUE(complete(row().move_id, row().freeze_epoch).done()) << "a flip is not held up";
+  EXPECT_EQ(row().owner_node, "d");
+  EXPECT_FALSE(row().paused);
+  ASSERT_TRUE(set_target("e").done());
+  ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, row().move_id, true}).done());
+  ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, row().move_id, false}).done());
+  EXPECT_FALSE(state.paused(row()));
+}
+
+TEST_F(Moves, Pause_OfANodeOrOfAll_HoldsEachMoveItIsAbout) {
+  set_target("d");
+  EXPECT_EQ(run(PauseMoves{"nobody", true}).code, ResultCode::not_found);
+  ASSERT_TRUE(run(PauseMoves{"e", true}).done());
+  EXPECT_FALSE(state.paused(row()));
+  EXPECT_EQ(state.versions.moves, state.applied);
+  for (const char* node : {"s", "d"}) {
+    ASSERT_TRUE(run(PauseMoves{node, true}).done());
+    EXPECT_TRUE(state.paused(row())) << node;
+    ASSERT_TRUE(run(member(node)).done());
+    EXPECT_TRUE(state.paused(row())) << "a restart does not end it";
+    ASSERT_TRUE(run(PauseMoves{node, false}).done());
+    EXPECT_FALSE(state.paused(row())) << node;
+  }
+  ASSERT_TRUE(run(PauseMoves{"", true}).done());
+  EXPECT_TRUE(state.paused(row()));
+  const RaftIndex then = state.versions.moves;
+  ASSERT_TRUE(run(PauseMoves{"", true}).done());
+  EXPECT_EQ(state.versions.moves, then) << "nothing was changed";
+  ASSERT_TRUE(run(PauseMoves{"", false}).done());
+  EXPECT_FALSE(state.paused(row()));
+  EXPECT_FALSE(row().paused);
+}
+
+TEST_F(Moves, RateOfAMove_IsItsOwnAndEndsWithIt) {
+  const auto set = [&](std::string to, std::uint64_t rate) {
+    SetTarget c{"orders", kLife, kP, "s", row().move_id, std::move(to), "d1", "operator"};
+    c.max_bytes_per_second = rate;
+    return run(c);
+  };
+  EXPECT_EQ(set("d", kMoveRateMin - 1).code, ResultCode::invalid);
+  ASSERT_TRUE(set("d", 4096).done());
+  EXPECT_EQ(row().move_rate, 4096u);
+  ASSERT_TRUE(set("e", 0).done());
+  EXPECT_EQ(row().move_rate, 0u) << "another move";
+  ASSERT_TRUE(set("d", 8192).done());
+  ASSERT_TRUE(run(ClearTarget{"orders", kLife, kP, "d", row().move_id, "aborted"}).done());
+  EXPECT_EQ(row().move_rate, 0u);
+  ASSERT_TRUE(set("d", 8192).done());
+  arm();
+  ASSERT_TRUE(complete(row().move_id, row().freeze_epoch).done());
+  EXPECT_EQ(row().move_rate, 0u);
+}
+
 }  // namespace
 }  // namespace narad::metastore

@@ -115,6 +115,24 @@ TEST(Snapshot, GoldenFile_IsReadAsItWasWritten) {
   EXPECT_EQ(digest(read.value()), digest(rich()));
 }
 
+TEST(Snapshot, WhatHoldsMovesBack_IsInIt) {
+  for (const std::optional<std::uint64_t> rate : {std::optional<std::uint64_t>(0), {50'000'000}}) {
+    State state = rich();
+    ASSERT_TRUE(apply(state, state.applied.next(), SetMoveRate{rate}).done());
+    const bool paused = rate != 0u;
+    ASSERT_TRUE(apply(state, state.applied.next(), PauseMoves{"n1", true}).done());
+    ASSERT_TRUE(apply(state, state.applied.next(), PauseMoves{"", paused}).done());
+    auto read = read_in_pieces(bytes_of(state), 512);
+    ASSERT_TRUE(read) << read.error().text();
+    EXPECT_EQ(read.value().move_rate, rate);
+    EXPECT_EQ(read.value().moves_paused, paused);
+    EXPECT_TRUE(read.value().members.find("n1")->moves_paused);
+    EXPECT_EQ(read.value().versions, state.versions);
+    EXPECT_EQ(digest(read.value()), digest(state));
+    EXPECT_NE(digest(state), digest(rich()));
+  }
+}
+
 TEST(Outcome, EveryRow_IsReadAsItWasWritten) {
   State state = rich();
   const RaftIndex at = state.applied.next();

@@ -54,6 +54,16 @@ std::optional<std::pair<std::string, Incarnation>> parse_deleted_id(std::string_
   return std::pair(std::string(id.substr(0, at)), Incarnation(*bits));
 }
 
+bool State::paused(const Assignment& move) const {
+  if (move.target_node.empty()) return false;
+  if (move.paused || moves_paused) return true;
+  for (const std::string* node : {&move.owner_node, &move.target_node}) {
+    const Member* member = members.find(*node);
+    if (member != nullptr && member->moves_paused) return true;
+  }
+  return false;
+}
+
 bool State::needs_home(const Assignment& a) const {
   if (a.owner_node.empty()) return true;
   if (a.used || !a.target_node.empty()) return false;
@@ -137,7 +147,8 @@ void check_topic(const State& state, const TopicRow& row) {
     if (a.owner_node.empty()) NARAD_ASSERT(!a.used, t.name);
     // A target and its move id come and go together, and only an armed freeze needs both.
     NARAD_ASSERT(a.target_node.empty() == (a.move_id.value() == 0), t.name);
-    if (a.freeze_armed) NARAD_ASSERT(!a.target_node.empty(), t.name);
+    if (a.freeze_armed || a.paused || a.move_rate != 0)
+      NARAD_ASSERT(!a.target_node.empty(), t.name);
     if (!a.target_node.empty()) {
       NARAD_ASSERT(a.used, t.name);  // what was never used is given at once
       NARAD_ASSERT(a.target_node != a.owner_node || a.target_disk != a.owner_disk, t.name);
@@ -198,11 +209,14 @@ void check_invariants(const State& state) {
   state.moves.for_each([&](const auto& m) { check_move(state, *m); });
   for (RaftIndex version :
        {state.versions.topics, state.versions.schemas, state.versions.assignments,
-        state.versions.members, state.versions.users}) {
+        state.versions.members, state.versions.users, state.versions.moves}) {
     NARAD_ASSERT(version <= state.applied);
   }
   state.topics.for_each([&](const TopicRowPtr& row) { check_topic(state, *row); });
   state.members.for_each([&](const auto& m) { check_member(state, *m); });
+  if (state.move_rate && *state.move_rate != 0) {
+    NARAD_ASSERT(*state.move_rate >= kMoveRateMin, cat(*state.move_rate));
+  }
   std::size_t roots = 0;
   state.users.for_each([&](const UserPtr& u) {
     check_user(state, *u);

@@ -51,10 +51,11 @@ struct Member {
   RaftIndex stamp{0};       // entry that last stamped it; mark_dead names the one it judged
   RaftIndex dead_mark{0};   // entry that marked it dead; 0 while alive
   bool draining = false;
-  RaftIndex drain_id{0};    // entry that began the drain; 0 if none
-  bool leaving = false;     // empty and about to be removed: the drain cannot be cancelled
-  RaftIndex changed_at{0};  // entry that last changed anything but the stamp
-  bool wal_lost = false;    // dead and draining: its ingress WAL was given up by an operator
+  RaftIndex drain_id{0};      // entry that began the drain; 0 if none
+  bool leaving = false;       // empty and about to be removed: the drain cannot be cancelled
+  RaftIndex changed_at{0};    // entry that last changed anything but the stamp
+  bool wal_lost = false;      // dead and draining: its ingress WAL was given up by an operator
+  bool moves_paused = false;  // what moves from or to it is to wait
 
   std::string_view key() const { return id; }
   friend bool operator==(const Member&, const Member&) = default;
@@ -116,6 +117,10 @@ struct MoveRecord {
 };
 std::string move_key(RaftIndex move_id);  // in the order of the log
 
+// The least that moves can be held to, in bytes per second: with less they would never end.
+inline constexpr std::uint64_t kMoveRateMin = 1024;
+inline constexpr std::uint64_t kMoveRateMax = std::uint64_t{1} << 50;
+
 inline constexpr std::size_t kMovesKept = 10'000;
 inline constexpr std::size_t kReceiptBytesMax = 4096;
 
@@ -132,6 +137,7 @@ struct Versions {
   RaftIndex assignments{0};
   RaftIndex members{0};  // not for stamps: address, disks, status, draining
   RaftIndex users{0};
+  RaftIndex moves{0};  // what holds moves back: throttle, pauses
   friend bool operator==(const Versions&, const Versions&) = default;
 };
 
@@ -140,6 +146,10 @@ struct State {
   RaftIndex applied{0};    // last entry applied
   Versions versions;
   std::uint64_t placed = 0;  // partitions placed since the founding: where round-robin goes on
+  // Bytes per second that each node may receive by moves; 0: no limit. Nothing: each node goes by
+  // its own configuration.
+  std::optional<std::uint64_t> move_rate;
+  bool moves_paused = false;  // all of them are to wait
   RowMap<TopicRow> topics;
   RowMap<Member> members;
   RowMap<Tombstone> tombstones;
@@ -152,6 +162,8 @@ struct State {
   std::optional<TopicPartition> partition_naming(std::string_view member) const;
   // Nothing if the topic, or the partition within it, does not exist.
   const Assignment* assignment(std::string_view topic, PartitionId partition) const;
+  // The move of that row is to wait: by itself, or with all of a node or of the cluster.
+  bool paused(const Assignment& move) const;
   // Nobody owns it, or its owner has lost the disk on which it was to be made: nothing was ever
   // written to it, so it may be given to anybody.
   bool needs_home(const Assignment& assignment) const;

@@ -163,6 +163,20 @@ TEST(Store, Users_ComeChangeAndGo) {
   EXPECT_EQ(f.value().state.versions.users, RaftIndex(5));
 }
 
+TEST(Store, WhatHoldsMovesBack_IsThereAfterARestart) {
+  sim::SimFs fs(1);
+  auto f = Fixture::open(fs);
+  ASSERT_TRUE(f) << f.error().text();
+  ASSERT_TRUE(f.value().commit({SetMoveRate{50'000'000}, PauseMoves{"", true}}));
+  f.value().store.reset();
+  auto again = Fixture::open(fs);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again.value().state.move_rate, 50'000'000u);
+  EXPECT_TRUE(again.value().state.moves_paused);
+  EXPECT_EQ(again.value().state.versions.moves, again.value().state.applied);
+  ASSERT_TRUE(again.value().close());
+}
+
 // Fails the n-th call of the disk for n = 1, 2, …; with power cuts, at the n-th change of it.
 TEST(Store, PowerCutAtAnyPoint_ShowsAPastStateNotBeforeTheLastCheckpoint) {
   std::size_t cut_runs = 0, fell_behind = 0;

@@ -44,8 +44,10 @@ struct Assignment {
   RaftIndex move_id{0};  // index of the entry that set the target
   std::uint64_t freeze_epoch = 0;
   bool freeze_armed = false;
-  RaftIndex owned_by_move{0};  // the move that made the present owner the owner; 0: placement
-  RaftIndex changed_at{0};     // index of the entry that last changed this row
+  RaftIndex owned_by_move{0};   // the move that made the present owner the owner; 0: placement
+  RaftIndex changed_at{0};      // index of the entry that last changed this row
+  bool paused = false;          // its move is to wait; ends with the move
+  std::uint64_t move_rate = 0;  // bytes per second that its move is held to, if any; likewise
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 

@@ -64,7 +64,10 @@ std::string_view to_string(Do what) {
 RowSeen row_seen(const metastore::State& state, const MoveKey& key) {
   RowSeen seen;
   const Assignment* row = state.assignment(key.partition.topic, key.partition.partition);
-  if (row != nullptr && row->incarnation == key.incarnation) seen.row = *row;
+  if (row != nullptr && row->incarnation == key.incarnation) {
+    seen.row = *row;
+    seen.paused = state.paused(*row);
+  }
   if (const metastore::Member* source = state.members.find(key.source)) {
     seen.source_is_member = true;
     seen.source_dead = source->status == metastore::MemberStatus::dead;
@@ -120,6 +123,11 @@ Step Mover::next(Nanos now) {
   }
   const bool unpromotable = forced_ && !at_path_ && (!dead_ || dead_mark_ != forced_mark_);
   if (unpromotable && stage_ != Do::look) begin_attempt(now);  // the source came back
+  if (rest(now)) {
+    step.what = Do::wait;
+    step.until = Nanos::max();
+    return step;
+  }
   if (stage_ == Do::wait || now < wait_until_) {
     step.what = Do::wait;
     step.until = stage_ == Do::wait ? Nanos::max() : wait_until_;
@@ -141,6 +149,7 @@ void Mover::on_view(Nanos now, const RowSeen& seen) {
     flipped_ = true;
     return;
   }
+  paused_ = seen.paused;
   over_ = !seen.row || seen.row->move_id != key_.move_id || seen.row->target_node != key_.self;
   const bool dead = !seen.source_is_member || seen.source_dead;
   const RaftIndex mark = seen.source_is_member ? seen.dead_mark : RaftIndex(0);
@@ -152,6 +161,25 @@ void Mover::on_view(Nanos now, const RowSeen& seen) {
   }
   dead_ = dead;
   dead_mark_ = mark;
+}
+
+// True while there is nothing to do but to wait for the end of a pause. A freeze is let go first;
+// what is staged stays, and the move is taken up at the look, or at the throwing away that was due.
+bool Mover::rest(Nanos now) {
+  resting_ = false;
+  if (!must_rest() || stage_ == Do::let_go || stage_ == Do::dispose) return false;
+  checks_hold_ = false;
+  if (freeze_) {
+    stage_ = Do::let_go;
+    after_let_go_ = Do::look;
+    resume_at_ = now;
+    wait_until_ = Nanos(0);
+    return false;
+  }
+  if (stage_ != Do::start_over && stage_ != Do::wait) begin_attempt(now);
+  forced_tried_ = false;
+  resting_ = true;
+  return true;
 }
 
 // ---- attempts
@@ -257,6 +285,10 @@ void Mover::on_pass(Nanos now, std::uint64_t bytes, Offset hwm) {
   } else {
     after_copy_pass(now, bytes);
   }
+}
+
+void Mover::on_broken_off(Nanos now) {
+  if (!freeze_) begin_attempt(now);
 }
 
 // G15: the first pass copies what was there, the later ones what has come since.
@@ -679,6 +711,7 @@ void Mover::on_progress(Nanos now) {
 std::string_view Mover::phase() const {
   if (flipped_) return "done";
   if (over_ || stage_ == Do::done) return "aborted";
+  if (resting_) return "paused";
   if (!blocked().empty()) return "blocked";
   if (proposal_) return "flipping";
   switch (stage_) {

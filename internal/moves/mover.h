@@ -64,6 +64,7 @@ struct RowSeen {
   bool source_is_member = false;
   bool source_dead = false;
   RaftIndex dead_mark{0};
+  bool paused = false;  // by itself, or with others
 };
 RowSeen row_seen(const metastore::State& state, const MoveKey& key);
 
@@ -152,6 +153,8 @@ class Mover {
   // `began`: when the barrier was asked for.
   void on_row(Nanos now, Nanos began, const RowSeen& seen);
   void on_pass(Nanos now, std::uint64_t bytes, Offset hwm);
+  // A pass was broken off since must_rest(): what it brought is kept.
+  void on_broken_off(Nanos now);
   void on_went_back(Nanos now, Nanos jitter, std::string why);
   // The disk has no room for the rest. The move is given back while the source lives, since all of
   // it is there; else it is tried again: what is staged may be the last copy.
@@ -199,6 +202,10 @@ class Mover {
   bool forced() const { return forced_; }
   bool flipped() const { return flipped_; }
   bool ended() const { return flipped_ || over_; }
+  // The move is paused and nothing is in the way of that: what is being done is to be broken off. A
+  // flip that may apply is in the way, until it is resolved.
+  bool must_rest() const { return paused_ && !ended() && !at_path_ && !proposal_; }
+  bool rests() const { return resting_; }
   bool source_dead() const { return dead_; }
   bool converged() const { return converged_; }
   bool took_off() const { return took_off_; }
@@ -224,6 +231,7 @@ class Mover {
   void after_copy_pass(Nanos now, std::uint64_t bytes);
   void freeze_again(Nanos now, Nanos jitter, std::string why);
   void end_freeze(Nanos now);
+  bool rest(Nanos now);
   bool promotable(Nanos now) const;
   void count_verify_failure(Nanos now);
   void start_copying();
@@ -242,6 +250,8 @@ class Mover {
   Nanos resume_at_{0};
   bool first_look_ = true;
   bool over_ = false;  // the row names this move no more
+  bool paused_ = false;
+  bool resting_ = false;
   bool flipped_ = false;
   bool at_path_ = false;  // a copy of this move is, or may be, at the partition's path
   bool took_off_ = false;

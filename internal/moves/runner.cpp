@@ -39,9 +39,9 @@ struct Runner::Impl {
   bool at_work(const MoveDisk& disk, const std::string& directory) const;
   Task<void> dispose_nameless(StagingPlace place);
   Task<void> take_up_leftovers();
-  void tick();
   void look(bool is_tick);
   Seen versions() const;
+  void set_throttle();
   bool read_assignments();
   bool start_worker(MoveKey key);
   Task<void> work(std::shared_ptr<Worker> worker);
@@ -53,16 +53,15 @@ Runner::Impl::Seen Runner::Impl::versions() const {
 }
 
 // What each worker holds in memory bounds how many there are: twice what the planner ever begins,
-// so that an operator's orders stand in nobody's way. Blocked ones hold nothing.
+// so that an operator's orders stand in nobody's way. Blocked and paused ones hold nothing.
 constexpr std::ptrdiff_t kWorkersMax = 16;
 
 // One move after the other of which this node is the target. False if one of them has to wait.
 bool Runner::Impl::read_assignments() {
   const metastore::ViewPtr view = shop.metastore.view();
   bool all = true;
-  std::ptrdiff_t room = kWorkersMax - std::count_if(workers.begin(), workers.end(), [](auto& w) {
-                          return w.second->blocked().empty();
-                        });
+  std::ptrdiff_t room = kWorkersMax - std::count_if(workers.begin(), workers.end(),
+                                                    [](auto& w) { return !w.second->idle(); });
   view->topics.for_each([&](const metastore::TopicRowPtr& row) {
     for (std::size_t p = 0; p < row->assignments.size(); ++p) {
       const Assignment& a = row->assignments[p];
@@ -204,12 +203,19 @@ Task<void> Runner::Impl::take_up_leftovers() {
   }
 }
 
+// What the cluster has agreed on comes before this node's own configuration.
+void Runner::Impl::set_throttle() {
+  shop.throttle.set_rate(shop.metastore.view()->move_rate.value_or(shop.timing.bytes_per_second));
+}
+
 Task<void> Runner::Impl::run() {
+  set_throttle();
   co_await take_stock(shop.place.disks());
   next_tick = env.clock.mono();
   for (;;) {
     const bool is_tick = env.clock.mono() >= next_tick;
     if (is_tick) next_tick = env.clock.mono() + shop.timing.tick;
+    set_throttle();
     for (const auto& [id, worker] : workers) worker->poke();
     if (!unseen.empty() && env.clock.mono() >= look_again) {
       co_await take_stock(std::exchange(unseen, {}));

@@ -20,12 +20,26 @@ std::uint64_t Throttle::at_once(std::uint64_t wanted) const {
   return rate_ == 0 ? wanted : std::min(wanted, std::max(rate_, kLeast));
 }
 
+void Throttle::set_rate(std::uint64_t rate) {
+  if (rate == rate_) return;
+  const Nanos now = env_.clock.mono();
+  if (free_at_ > now && rate != 0) {
+    const double owed = static_cast<double>((free_at_ - now).count()) * static_cast<double>(rate_);
+    free_at_ = now + Nanos(static_cast<Nanos::rep>(owed / static_cast<double>(rate)));
+  } else {
+    free_at_ = now;
+  }
+  rate_ = rate;
+  changed_.notify_all();
+}
+
 Task<void> Throttle::take(std::uint64_t bytes) {
-  if (rate_ == 0) co_return;
   bool waited = false;
-  for (Nanos now = env_.clock.mono(); free_at_ > now; now = env_.clock.mono()) {
-    const Nanos delay = free_at_ - now;
-    co_await sleep_for(env_, delay);
+  for (;;) {
+    const Nanos now = env_.clock.mono();
+    if (rate_ == 0) co_return;
+    if (free_at_ <= now) break;
+    (void)co_await changed_.wait_for(free_at_ - now);
     waited = true;
   }
   if (!waited) {

@@ -1,13 +1,20 @@
 #pragma once
 // One budget of bytes for all moves that arrive at a node. What one move does not use the others
 // may.
+#include "pkg/async/event.h"
 #include "pkg/async/task.h"
 
 namespace narad::moves {
 
 class Throttle {
  public:
-  Throttle(Env& env, std::uint64_t bytes_per_second) : env_(env), rate_(bytes_per_second) {}
+  // In bytes per second; 0: as fast as it goes.
+  Throttle(Env& env, std::uint64_t rate) : env_(env), rate_(rate), changed_(env) {}
+
+  // From now on. What was taken and is not paid for yet is paid for at the new rate, and who waits
+  // for it waits so much shorter or longer.
+  void set_rate(std::uint64_t rate);
+  std::uint64_t rate() const { return rate_; }
 
   // Waits until `bytes` more may be asked for. Who is cancelled while it waits has taken nothing.
   Task<void> take(std::uint64_t bytes);
@@ -19,8 +26,9 @@ class Throttle {
 
  private:
   Env& env_;
-  const std::uint64_t rate_;  // 0: as fast as it goes
-  Nanos free_at_{0};          // when what was taken so far has been paid for
+  std::uint64_t rate_;
+  Nanos free_at_{0};  // when what was taken so far has been paid for
+  Event changed_;
 };
 
 }  // namespace narad::moves

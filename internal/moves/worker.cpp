@@ -26,6 +26,7 @@ Worker::Worker(Workshop& shop, MoveKey key)
       env_(shop.env),
       key_(std::move(key)),
       mover_(shop.timing, key_, shop.env.clock.mono()),
+      own_(shop.env, 0),
       wake_(shop.env),
       tasks_(shop.env) {}
 
@@ -57,8 +58,15 @@ void Worker::refuse_or_fail(const Error& error) {
   }
 }
 
+void Worker::look_at_row() {
+  const RowSeen seen = row_seen(*shop_.metastore.view(), key_);
+  const bool ours = seen.row && seen.row->move_id == key_.move_id;
+  own_.set_rate(ours ? seen.row->move_rate : 0);
+  mover_.on_view(now(), seen);
+}
+
 void Worker::poke() {
-  mover_.on_view(now(), row_seen(*shop_.metastore.view(), key_));
+  look_at_row();
   wake_.notify_all();
 }
 
@@ -70,7 +78,7 @@ Task<void> Worker::run() {
   NARAD_LOG_INFO(env_.log, "move: begins", {"partition", to_string(key_.partition)},
                  {"move", key_.move_id}, {"source", key_.source});
   for (;;) {
-    mover_.on_view(now(), row_seen(*shop_.metastore.view(), key_));
+    look_at_row();
     const Step step = mover_.next(now());
     tell_notes();
     if (step.what == Do::done) break;

@@ -55,6 +55,8 @@ class Worker {
   const MoveKey& key() const { return key_; }
   wire::MoveReport report() const;
   std::string_view blocked() const { return mover_.blocked(); }
+  // It has nothing in hand: what it is blocked by, or its pause, ends by itself or not at all.
+  bool idle() const { return mover_.rests() || !mover_.blocked().empty(); }
 
  private:
   struct Fetch;
@@ -117,8 +119,12 @@ class Worker {
   auto job(const char* name, F work) -> Task<std::invoke_result_t<F&, Staging&>>;
 
   ProposalOutcome outcome_of(const Result<metastore::CommandResult>& result);
+  // The applied state may have changed.
+  void look_at_row();
   void fail(const Error& error);
   void fail_pass(const Error& error);
+  // What is under way is of no use any more, or is to wait.
+  bool broken_off() const { return mover_.ended() || mover_.must_rest(); }
   void refuse_or_fail(const Error& error);
   void tell_notes();
   Nanos now() const { return env_.clock.mono(); }
@@ -131,6 +137,7 @@ class Worker {
   Env& env_;
   const MoveKey key_;
   Mover mover_;
+  Throttle own_;  // the move's, beside that of all moves to this node
   Event wake_;
   std::shared_ptr<Staging> staging_;
   bool look_again_ = false;  // the files may have changed since the staging was opened

@@ -78,7 +78,7 @@ Task<Result<void>> Worker::open_staging() {
     if (!opened) co_return opened.error();
     staging_ = std::move(opened.value());
   }
-  for (bool more = true; more && !mover_.ended();) {
+  for (bool more = true; more && !broken_off();) {
     auto read = [](Staging& staging) { return staging.read_back_one(); };
     NARAD_CO_TRY(more, co_await job("read staging back", std::move(read)));
   }
@@ -157,6 +157,10 @@ Task<void> Worker::pass(Step step) {
     copied = room ? co_await copy_missing() : Result<std::uint64_t>(room.error());
     take_figures();
   }
+  if (!copied && copied.error().code() == Errc::cancelled && mover_.must_rest()) {
+    mover_.on_broken_off(now());
+    co_return;
+  }
   if (!copied) {
     fail_pass(copied.error());
     co_return;
@@ -168,12 +172,12 @@ Task<void> Worker::pass(Step step) {
 Task<Result<std::uint64_t>> Worker::copy_missing() {
   // More than a listing read before: a restart of the source may have made more of it readable.
   auto unread = [](Staging& staging) { return staging.read_back_one(); };
-  for (bool more = true; more;) {
+  for (bool more = true; more && !broken_off();) {
     NARAD_CO_TRY(more, co_await job("read staging back", unread));
   }
   auto fetch = std::make_shared<Fetch>(env_);
-  fetch->ranges = staging_->missing(
-      shop_.throttle.at_once(std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax)));
+  fetch->ranges = staging_->missing(own_.at_once(
+      shop_.throttle.at_once(std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax))));
   fetch->window = std::max<std::size_t>(1, shop_.timing.chunks_in_flight);
   const bool draining = mover_.phase() == "draining";
   fetch->frozen = draining;
@@ -187,6 +191,7 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
   if (!synced) co_return synced.error();
   const std::vector<Offset> open = staging_->undigested(draining);
   for (const Offset base : open) {
+    if (broken_off()) co_return Error(Errc::cancelled, "the move is over, or paused");
     NARAD_CO_TRY(co_await hold_against_digests(base));
   }
   if (!draining) {
@@ -281,7 +286,7 @@ void Worker::start_fetching(std::shared_ptr<Fetch> fetch) {
 }
 
 Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
-  while (!fetch->stopped && !mover_.ended() && fetch->next < fetch->ranges.size()) {
+  while (!fetch->stopped && !broken_off() && fetch->next < fetch->ranges.size()) {
     if (fetch->next >= fetch->taken + fetch->window) {
       co_await fetch->changed.wait();
       continue;
@@ -291,9 +296,11 @@ Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
     if (fetch->frozen) {
       shop_.throttle.take_now(range.bytes);
     } else {
+      co_await own_.take(range.bytes);
+      if (fetch->stopped || broken_off()) co_return;
       co_await shop_.throttle.take(range.bytes);
     }
-    if (fetch->stopped || mover_.ended()) co_return;
+    if (fetch->stopped || broken_off()) co_return;
     auto chunk =
         co_await shop_.source.chunk(key_.source, ref(), range.base, range.from, range.bytes);
     if (!chunk) fetch->stopped = true;
@@ -304,7 +311,7 @@ Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
 
 Task<Result<std::string>> Worker::next_chunk(std::shared_ptr<Fetch> fetch, std::size_t i) {
   for (;;) {
-    if (mover_.ended()) co_return Error(Errc::cancelled, "the move is over");
+    if (broken_off()) co_return Error(Errc::cancelled, "the move is over, or paused");
     auto at = fetch->landed.find(i);
     if (at == fetch->landed.end()) {
       // One before this one may have failed, and nobody fetches on.

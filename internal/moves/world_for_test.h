@@ -406,7 +406,7 @@ class World {
     out->emplace(std::move(result));
   }
   // The controller's entry. Answers the move's id.
-  RaftIndex set_target(std::string to = kSelf, std::string disk = {}) {
+  RaftIndex set_target(std::string to = kSelf, std::string disk = {}, std::uint64_t rate = 0) {
     const Assignment now = row();
     metastore::SetTarget entry;
     entry.name = kPartition.topic;
@@ -417,6 +417,7 @@ class World {
     entry.target_node = std::move(to);
     entry.target_disk = disk.empty() ? node().site->disk_id() : std::move(disk);
     entry.reason = "operator";
+    entry.max_bytes_per_second = rate;
     auto result = propose(std::move(entry));
     NARAD_ASSERT(result && result.value().done(),
                  result ? result.value().text : result.error().text());

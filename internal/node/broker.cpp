@@ -458,6 +458,15 @@ Task<Result<metastore::AbortAnswer>> Broker::abort_move(metastore::AbortWish wis
   return metastore::abort_move(env_, metastore_, std::move(wish), std::move(why));
 }
 
+Task<Result<metastore::RateAnswer>> Broker::set_move_rate(
+    std::optional<std::uint64_t> bytes_per_second) {
+  return metastore::set_move_rate(metastore_, bytes_per_second);
+}
+
+Task<Result<metastore::PauseAnswer>> Broker::pause_moves(metastore::PauseWish wish) {
+  return metastore::pause_moves(metastore_, std::move(wish));
+}
+
 Task<api::ReportsByNode> Broker::move_reports(std::vector<std::string> nodes, Nanos deadline) {
   return reports_.ask(std::move(nodes), deadline);
 }

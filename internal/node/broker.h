@@ -63,6 +63,9 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
                                                std::vector<ReceiptHandle> handles,
                                                SettleMode mode) override;
   Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish wish) override;
+  Task<Result<metastore::RateAnswer>> set_move_rate(
+      std::optional<std::uint64_t> bytes_per_second) override;
+  Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish wish) override;
   Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
                                                   std::string why) override;
   Task<api::ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) override;

@@ -94,6 +94,7 @@ Task<void> App::main() {
     clients_.spawn("producer", producer(i));
   for (std::uint32_t i = 0; i < world_.knobs_.consumers; ++i)
     clients_.spawn("consumer", consumer(i));
+  if (index_ < 2 && world_.knobs_.brakes) clients_.spawn("brakes", brakes());
   if (world_.knobs_.under_load) {
     if (index_ == 0) clients_.spawn("make topic", make_topic());
     co_return;

@@ -47,6 +47,7 @@ void draw_moves(const sim::Sim& sim, Knobs& k) {
   // Slower ones (2,000 a second, seed 11) get there too, but not within the time that a run waits.
   const std::int64_t rates[] = {0, 0, 20'000, 100'000};
   k.config.moves.max_bytes_per_second = rates[r.below(std::size(rates))];
+  k.brakes = sim.stream("brake knobs").below(3) == 0;
 }
 
 }  // namespace
@@ -80,11 +81,12 @@ Knobs draw_knobs(const sim::Sim& sim, bool cluster, bool moves) {
   k.message_bytes_max = static_cast<std::size_t>(pick({20, 200, 3000}));
   if (cluster) draw_cluster(sim, k);
   if (moves) draw_moves(sim, k);
-  k.text = cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
-               k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max,
-               ", message ", k.message_bytes_max, ", producers ", k.producers, ", consumers ",
-               k.consumers, k.reroutes ? ", reroutes" : "",
-               k.nodes > 1 ? cat(", nodes ", k.nodes) : "", k.moves ? ", moves" : "");
+  k.text =
+      cat("segment ", k.log.segment_bytes, ", frame ", k.log.frame_raw_bytes, ", wal segment ",
+          k.ingress.segment_bytes_max, ", batch ", k.dispatch.plan.batch_records_max, ", message ",
+          k.message_bytes_max, ", producers ", k.producers, ", consumers ", k.consumers,
+          k.reroutes ? ", reroutes" : "", k.nodes > 1 ? cat(", nodes ", k.nodes) : "",
+          k.moves ? ", moves" : "", k.brakes ? ", brakes" : "");
   return k;
 }
 
@@ -108,11 +110,11 @@ Knobs draw_load_knobs(const sim::Sim& sim) {
   k.consumers = 1;
   k.message_bytes_max = r.below(2) == 0 ? 20 : 200;
   k.slow_disk_max = r.below(2) == 0 ? Nanos(0) : Nanos(40ms);
-  k.text =
-      cat("under load; segment ", k.log.segment_bytes, ", batch ",
-          k.dispatch.plan.batch_records_max, ", message ", k.message_bytes_max, ", producers ",
-          k.producers, ", freeze ", format_duration(timing.freeze_ttl), ", rate ",
-          k.config.moves.max_bytes_per_second, ", slow disks ", format_duration(k.slow_disk_max));
+  k.text = cat("under load; segment ", k.log.segment_bytes, ", batch ",
+               k.dispatch.plan.batch_records_max, ", message ", k.message_bytes_max, ", producers ",
+               k.producers, ", freeze ", format_duration(timing.freeze_ttl), ", rate ",
+               k.config.moves.max_bytes_per_second, ", slow disks ",
+               format_duration(k.slow_disk_max), k.brakes ? ", brakes" : "");
   return k;
 }
 

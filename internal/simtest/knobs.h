@@ -20,7 +20,8 @@ struct Knobs {
   std::size_t message_bytes_max = 200;
   bool reroutes = false;
   int nodes = 1;
-  bool moves = false;  // an operator moves partitions about
+  bool moves = false;   // an operator moves partitions about
+  bool brakes = false;  // which somebody holds back meanwhile, and lets go on
   // One partition under constant load, which is moved about; whoever takes part is struck.
   bool under_load = false;
   Nanos slow_disk_max{0};  // every tenth disk call takes up to so long

@@ -176,6 +176,7 @@ void World::check_silence(const Ownership::Change& change) {
 void World::look_regularly() {
   look();
   check_former_owners();
+  if (phase_ != Phase::faults) release_brakes();
   sim_.after(kLookEvery, sim::kWorld, "look", [this](bool) { look_regularly(); });
 }
 

@@ -123,7 +123,8 @@ class World {
   void check_former_owners();
   bool moves_ended();
   void abort_moves();
-  void name_moves();  // those that do not end, as violations
+  void release_brakes();  // brakes.cpp
+  void name_moves();      // those that do not end, as violations
   bool end_moves();
   std::vector<std::string> leftovers() const;
   void read_copies_set_aside();
@@ -185,6 +186,7 @@ class World {
     std::unique_ptr<sim::SimFs> earlier;  // the source's disk as it was
   };
   Walk walk_;
+  Nanos brakes_looked_at_{0};
   std::set<int> cut_off_;  // from all others, until they are healed one by one
   std::vector<std::unique_ptr<sim::Machine>> machines_;
 
@@ -248,6 +250,9 @@ class App {
   Task<void> consumer(std::uint32_t index);
   Task<void> administrator();
   Task<void> mover();
+  Task<void> brakes();
+  Task<void> brake(Rng& random);
+  std::optional<metastore::Command> draw_pause(Rng& random);
   Task<void> make_topic();
   const char* draw_topic(Rng& random) const;
   Task<void> move_somewhere(Rng& random);

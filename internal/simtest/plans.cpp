@@ -121,7 +121,7 @@ std::vector<std::string> required_marks(bool cluster) {
        {"delivered by another node than the owner", "rerouted", "fault: isolate", "fault: split",
         "fault: one_way", "fault: deaf", "fault: resets", "fault: slow_link", "fault: pause",
         "topic given up with its disk", "log: leading the cluster", "log: leads no longer",
-        "log: leadership handed over"}) {
+        "log: leadership handed over", "operator: held moves back", "operator: let moves go on"}) {
     marks.emplace_back(mark);
   }
   return marks;

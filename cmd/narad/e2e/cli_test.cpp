@@ -363,6 +363,38 @@ TEST_F(Cli, Plans_OfALoneNode_AreThatEverythingStays) {
   EXPECT_EQ(narad({"cluster", "explain", "orders", "x"}).exit.code, 2);
 }
 
+TEST_F(Cli, Throttle_IsSetShownAndCleared) {
+  const auto throttle = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"cluster", "throttle", "-o", "text"});
+    return good(std::move(words));
+  };
+  EXPECT_EQ(throttle({}), "moves: each node goes by its own configuration\n");
+  EXPECT_EQ(throttle({"8MiB/s"}), "moves: at most 8.0MiB/s into each node\n");
+  EXPECT_EQ(throttle({"8MiB/s"}), "moves: at most 8.0MiB/s into each node, as before\n");
+  EXPECT_EQ(good({"cluster", "moves", "-o", "text"}),
+            "no moves\nmoves: at most 8.0MiB/s into each node\n");
+  EXPECT_EQ(throttle({"off"}), "moves: no limit\n");
+  EXPECT_EQ(json::parse(good({"cluster", "throttle"})).at("max_bytes_per_second").as_int64(), 0);
+  EXPECT_EQ(throttle({"clear"}), "moves: each node goes by its own configuration\n");
+  EXPECT_EQ(narad({"cluster", "throttle", "fast"}).exit.code, 2);
+  EXPECT_EQ(narad({"cluster", "throttle", "7"}).exit.code, 1) << "less than any move could use";
+}
+
+TEST_F(Cli, Pauses_AreGivenShownAndTakenBack) {
+  good({"topic", "add", "orders"});
+  EXPECT_EQ(good({"cluster", "moves", "pause", "--all", "-o", "text"}), "all moves are paused\n");
+  EXPECT_EQ(good({"cluster", "moves", "pause", "--all", "-o", "text"}),
+            "all moves are paused, as before\n");
+  EXPECT_EQ(good({"cluster", "moves", "-o", "text"}), "no moves\nmoves: all are paused\n");
+  EXPECT_EQ(good({"cluster", "moves", "resume", "--all", "-o", "text"}), "all moves go on\n");
+  EXPECT_EQ(narad({"cluster", "moves", "pause"}).exit.code, 2);
+  EXPECT_EQ(narad({"cluster", "moves", "pause", "orders", "0", "--all"}).exit.code, 2);
+  const Ran none = narad({"cluster", "moves", "pause", "orders", "0"});
+  EXPECT_EQ(none.exit.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("no move of orders/0 is under way"));
+  EXPECT_EQ(narad({"cluster", "moves", "resume", "--node", "n9"}).exit.code, 1);
+}
+
 TEST_F(Cli, WatchingMoves_EndsWith130AndSaysHowToLookAgain) {
   ChildOptions how = options();
   Child watch(command({"cluster", "moves", "--watch"}), how);
@@ -449,11 +481,16 @@ TEST(CliAlone, CommandsWithoutABroker_AnswerByTheirManners) {
       {3, {"cluster", "moves", "start", "t", "0", "--to", "n1"}},
       {3, {"cluster", "moves", "abort", "t", "0"}},
       {3, {"cluster", "moves", "abort", "--all", "-y"}},
+      {3, {"cluster", "moves", "pause", "t", "0"}},
+      {3, {"cluster", "moves", "resume", "--all"}},
       {3, {"cluster", "decommission", "n1"}},
       {3, {"cluster", "decommission", "n1", "--dry-run"}},
       {3, {"cluster", "decommission", "n1", "--wait"}},
       {3, {"cluster", "safe-to-stop", "n1"}},
       {3, {"cluster", "quarantine"}},
+      {3, {"cluster", "throttle"}},
+      {3, {"cluster", "throttle", "5MB/s"}},
+      {3, {"cluster", "throttle", "clear"}},
       {3, {"cluster", "rebalance"}},
       {3, {"cluster", "explain", "t", "0"}},
   };
