@@ -153,7 +153,7 @@ class Mover {
   // `began`: when the barrier was asked for.
   void on_row(Nanos now, Nanos began, const RowSeen& seen);
   void on_pass(Nanos now, std::uint64_t bytes, Offset hwm);
-  // A pass was broken off since must_rest(): what it brought is kept.
+  // A pass was broken off since must_rest(), which may be over by now: what it brought is kept.
   void on_broken_off(Nanos now);
   void on_went_back(Nanos now, Nanos jitter, std::string why);
   // The disk has no room for the rest. The move is given back while the source lives, since all of

@@ -104,6 +104,23 @@ TEST_F(PausedMove, ThatWaitsForItsTurnInTheThrottle_RestsWithinASecond) {
   EXPECT_TRUE(becomes("paused", 1s));
 }
 
+// Over before the pass has looked: those who fetch have left by then.
+TEST_F(PausedMove, ForAMomentOnly_GoesOn) {
+  world.log.append(300, 1000);
+  world.timing.bytes_per_second = 20'000;
+  ASSERT_TRUE(world.boot());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.source.chunks > 2; }, 60s));
+  for (int i = 0; i < 20 && !world.here(); ++i) {
+    say(true);
+    world.pass(200ms);
+    say(false);
+    world.pass(500ms);
+  }
+  ASSERT_TRUE(arrives());
+  expect_whole_move();
+}
+
 TEST_F(PausedMove, UnderAFreeze_TheFreezeIsLetGo) {
   world.log.append(100);
   ASSERT_TRUE(world.boot());

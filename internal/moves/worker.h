@@ -97,6 +97,7 @@ class Worker {
   static Task<void> sync_beside(Worker* self, std::shared_ptr<Sync> sync);
   Task<Result<void>> hold_against_digests(Offset base);
   void start_fetching(std::shared_ptr<Fetch> fetch);
+  bool must_stop(Fetch& fetch);
   Task<void> fetch_some(std::shared_ptr<Fetch> fetch);
   Task<Result<std::string>> next_chunk(std::shared_ptr<Fetch> fetch, std::size_t i);
   void count_landed(std::uint64_t bytes);

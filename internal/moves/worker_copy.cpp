@@ -37,6 +37,7 @@ struct Worker::Fetch {
   std::size_t taken = 0;  // by the pass
   bool frozen = false;    // traffic waits for it
   bool stopped = false;
+  bool broken_off = false;  // by a pause, perhaps one that is over by now: nobody fetches on
   std::map<std::size_t, Result<std::string>> landed;
   Event changed;
 
@@ -157,7 +158,7 @@ Task<void> Worker::pass(Step step) {
     copied = room ? co_await copy_missing() : Result<std::uint64_t>(room.error());
     take_figures();
   }
-  if (!copied && copied.error().code() == Errc::cancelled && mover_.must_rest()) {
+  if (!copied && copied.error().code() == Errc::cancelled && !mover_.ended()) {
     mover_.on_broken_off(now());
     co_return;
   }
@@ -285,8 +286,18 @@ void Worker::start_fetching(std::shared_ptr<Fetch> fetch) {
   for (std::size_t i = 0; i < n; ++i) tasks_.spawn("fetch chunks", fetch_some(fetch));
 }
 
+// Whoever leaves tells the pass, which would wait for it otherwise: a pause may be over before the
+// pass looks.
+bool Worker::must_stop(Fetch& fetch) {
+  if (!fetch.stopped && broken_off()) {
+    fetch.broken_off = true;
+    fetch.stop();
+  }
+  return fetch.stopped;
+}
+
 Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
-  while (!fetch->stopped && !broken_off() && fetch->next < fetch->ranges.size()) {
+  while (!must_stop(*fetch) && fetch->next < fetch->ranges.size()) {
     if (fetch->next >= fetch->taken + fetch->window) {
       co_await fetch->changed.wait();
       continue;
@@ -297,10 +308,10 @@ Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
       shop_.throttle.take_now(range.bytes);
     } else {
       co_await own_.take(range.bytes);
-      if (fetch->stopped || broken_off()) co_return;
+      if (must_stop(*fetch)) co_return;
       co_await shop_.throttle.take(range.bytes);
     }
-    if (fetch->stopped || broken_off()) co_return;
+    if (must_stop(*fetch)) co_return;
     auto chunk =
         co_await shop_.source.chunk(key_.source, ref(), range.base, range.from, range.bytes);
     if (!chunk) fetch->stopped = true;
@@ -311,7 +322,9 @@ Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
 
 Task<Result<std::string>> Worker::next_chunk(std::shared_ptr<Fetch> fetch, std::size_t i) {
   for (;;) {
-    if (broken_off()) co_return Error(Errc::cancelled, "the move is over, or paused");
+    if (fetch->broken_off || broken_off()) {
+      co_return Error(Errc::cancelled, "the move is over, or paused");
+    }
     auto at = fetch->landed.find(i);
     if (at == fetch->landed.end()) {
       // One before this one may have failed, and nobody fetches on.

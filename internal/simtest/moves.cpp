@@ -261,6 +261,20 @@ void World::name_moves() {
   });
 }
 
+// What its target says of the move, and whether it is paused.
+std::string World::standing_of(const Assignment& move) {
+  std::string text = ownership_.newest()->paused(move) ? "; it is paused" : "";
+  const auto& machine = machines_[static_cast<std::size_t>(node_of(move.target_node))];
+  if (!machine->up() || !machine->component<App>().started()) return text + "; its target is down";
+  for (const wire::MoveReport& report : machine->component<App>().node().move_reports()) {
+    if (report.move.move_id != move.move_id) continue;
+    return text + cat("; it is ", report.phase, ", ", report.bytes_done, " of ", report.bytes_total,
+                      " bytes, attempt ", report.attempts, ", pass ", report.passes, ": ",
+                      report.last_error);
+  }
+  return text + "; its target does not work on it";
+}
+
 // What an operator does about a move from or to a disk that is gone for good, or that came back
 // with less.
 void World::abort_moves() {
@@ -271,7 +285,7 @@ void World::abort_moves() {
       if (a.target_node.empty()) continue;
       if (!wiped_ && !quiet()) {
         oracle_.violation(cat("the move of ", row->topic.name, "/", p, " from ", a.owner_node,
-                              " to ", a.target_node, " does not end by itself"));
+                              " to ", a.target_node, " does not end by itself", standing_of(a)));
       }
       metastore::ClearTarget clear;
       clear.name = row->topic.name;

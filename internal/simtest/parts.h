@@ -124,7 +124,8 @@ class World {
   bool moves_ended();
   void abort_moves();
   void release_brakes();  // brakes.cpp
-  void name_moves();      // those that do not end, as violations
+  std::string standing_of(const Assignment& move);
+  void name_moves();  // those that do not end, as violations
   bool end_moves();
   std::vector<std::string> leftovers() const;
   void read_copies_set_aside();
