@@ -146,7 +146,6 @@ const std::vector<DefectInfo>& all_defects() {
       {Defect::displaced_copy_deleted, "displaced_copy_deleted", true},
       {Defect::staged_not_synced, "staged_not_synced", true},
       {Defect::believes_less, "believes_less", true, true},
-      {Defect::no_read_index, "no_read_index", true, true},
   };
   return all;
 }

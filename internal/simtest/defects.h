@@ -42,7 +42,6 @@ enum class Defect : std::uint8_t {
   displaced_copy_deleted,  // a copy that would be set aside is removed
   staged_not_synced,       // staging.json calls synced what was not
   believes_less,           // a source that came back with less is copied as it is
-  no_read_index,           // what an owner knew when it started counts as what is so
 };
 
 struct DefectInfo {

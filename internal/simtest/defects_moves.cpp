@@ -146,14 +146,6 @@ class ThawWithoutVoid final : public PassingProposer {
   mutable ViewPtr shown_of_, shown_;
 };
 
-// Takes what it has applied for what the leader has: the read index is never asked for.
-class WithoutReadIndex final : public PassingProposer {
- public:
-  using PassingProposer::PassingProposer;
-  Task<Result<RaftIndex>> barrier(Nanos) override { co_return inner_.view()->applied; }
-  bool caught_up() const override { return true; }
-};
-
 class GateWithoutSecondLook final : public CommitGate {
  public:
   explicit GateWithoutSecondLook(std::shared_ptr<CommitGate> inner) : inner_(std::move(inner)) {}
@@ -180,7 +172,6 @@ node::MoveHooks move_hooks(Defect defect) {
   if (defect == Defect::flip_without_epoch) hooks.runner_metastore = wrap<FlipWithoutEpoch>();
   if (defect == Defect::flip_without_move_id) hooks.runner_metastore = wrap<FlipWithoutMoveId>();
   if (defect == Defect::promote_without_mark) hooks.runner_metastore = wrap<PromoteWithoutMark>();
-  if (defect == Defect::no_read_index) hooks.source_metastore = wrap<WithoutReadIndex>();
   hooks.believes_less = defect == Defect::believes_less;
   if (defect == Defect::thaw_without_void) hooks.source_metastore = wrap<ThawWithoutVoid>();
   if (defect == Defect::no_move_lease) hooks.move_lease = std::chrono::hours(1);
