@@ -193,9 +193,10 @@ Result<std::optional<std::string>> parse_abort_query(http::Query query) {
 
 Result<std::string> parse_pause_query(http::Query query) {
   NARAD_TRY(auto node, of_order(query, "node"));
-  if (!node) return std::string();
-  if (node->empty()) return Error(Errc::invalid_argument, "node: which one?");
-  return std::move(*node);
+  if (node) return std::move(*node);
+  // All of them are asked for with no word about a node, not with an empty one.
+  if (query.count("node") > 0) return invalid("node: which one?");
+  return std::string();
 }
 
 Result<std::optional<std::string>> parse_quarantine_query(http::Query query) {
