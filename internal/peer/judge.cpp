@@ -38,9 +38,10 @@ Sender sender_of(const wire::Hello& hello) {
   return Sender{hello.node_id, ReplicaId(hello.replica_id), hello.cluster_id};
 }
 
-bool is_stranger(const Sender& self, const Sender& other, std::optional<ReplicaId> configured) {
+bool is_stranger(const Sender& self, const Sender& other, std::optional<ReplicaId> configured,
+                 Lane lane) {
   return self.cluster_id == 0 || other.cluster_id != self.cluster_id ||
-         (configured && *configured != other.replica);
+         (lane != Lane::raft && configured && *configured != other.replica);
 }
 
 std::string why_stranger(const Sender& self, const Sender& other,
@@ -68,7 +69,7 @@ std::optional<Refusal> judge(const Sender& self, const wire::Hello& hello,
     return Refusal{RefusalCode::node_id, cat(self.node_id, " called ", meant, ", but ",
                                              other.node_id, " listens at that address")};
   const Lane lane{hello.lane};
-  if (lane == Lane::control || !is_stranger(self, other, configured)) return std::nullopt;
+  if (lane == Lane::control || !is_stranger(self, other, configured, lane)) return std::nullopt;
   if (self.cluster_id != 0 && other.cluster_id != 0)
     return Refusal{RefusalCode::replica, why_stranger(self, other, configured)};
   return Refusal{RefusalCode::lane, cat(why_stranger(self, other, configured),

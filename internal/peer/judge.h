@@ -14,8 +14,12 @@ Sender sender_of(const wire::Hello& hello);
 
 // Whether `other` may only use what is open to strangers: one of the two has no cluster yet, it is
 // of another cluster (this node learned of its own after they met), or `other` is not the replica
-// that is configured for its node.
-bool is_stranger(const Sender& self, const Sender& other, std::optional<ReplicaId> configured);
+// that is configured for its node. The last does not hold on the raft lane: each message there
+// names its replicas, and the core believes none that is not meant for it. What is configured here
+// may be old, and a leader that has taken the place of an earlier replica of its node is the only
+// one who can tell.
+bool is_stranger(const Sender& self, const Sender& other, std::optional<ReplicaId> configured,
+                 Lane lane);
 // Why, for people. REQUIRES: is_stranger().
 std::string why_stranger(const Sender& self, const Sender& other,
                          std::optional<ReplicaId> configured);

@@ -153,7 +153,9 @@ TEST(PeerProof, ReplicaThatIsNotTheConfiguredOne_MayOnlyAskToJoin) {
   c.setup(0).id.replica = ReplicaId(555);
   c.setup(0).replicas["n0"] = ReplicaId(555);
   c.boot_all();
-  for (Lane lane : {Lane::raft, Lane::data, Lane::bulk}) {
+  // Who is configured here may be old news: messages of Raft name their replicas themselves.
+  EXPECT_TRUE(c.echo(0, 1, Lane::raft));
+  for (Lane lane : {Lane::data, Lane::bulk}) {
     auto r = c.echo(0, 1, lane);
     ASSERT_FALSE(r);
     EXPECT_EQ(r.error().code(), Errc::unavailable);
@@ -167,7 +169,7 @@ TEST(PeerProof, ReplicaThatIsNotTheConfiguredOne_MayOnlyAskToJoin) {
   EXPECT_EQ(closed.value().status, 403);
   EXPECT_TRUE(contains(closed.value().body, "is not open to n0: n0 is configured as replica"));
   EXPECT_EQ(c.call(0, 1, "/peer/v1/join").value().status, 200);
-  EXPECT_EQ(c.setup(1).handled.size(), 1u);
+  EXPECT_EQ(c.setup(1).handled.size(), 2u);
   EXPECT_EQ(c.setup(1).last_sender->replica, ReplicaId(555));
   // Once it is admitted, what is open to it is judged anew, on the connections that are there.
   c.setup(1).replicas["n0"] = ReplicaId(555);

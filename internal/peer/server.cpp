@@ -246,7 +246,7 @@ Task<http::Response> Server::State::handle(std::shared_ptr<State> s, http::Reque
                           ", not ", to_string(proven.lane)));
   const Sender self = s->self.identity();
   const auto configured = s->self.configured_replica(proven.who.node_id);
-  if (!entry.options.open_to_strangers && is_stranger(self, proven.who, configured))
+  if (!entry.options.open_to_strangers && is_stranger(self, proven.who, configured, proven.lane))
     co_return decline(s->stats, 403,
                       cat(request.match.route->pattern, " is not open to ", proven.who.node_id,
                           ": ", why_stranger(self, proven.who, configured)));
