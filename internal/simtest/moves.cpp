@@ -201,10 +201,11 @@ void World::changed_hands(const Ownership::Change& change) {
   if (change.from == change.to) return;  // it owns it again
   if (!machine.up() || !machine.component<App>().started()) return;
   former_owners_.push_back({change.log, from, machine.boots(), 0, Offset(0)});
-  watch_former_owner(former_owners_.back());
+  // One that is not open may be opened by the same node when it owns the partition again.
+  if (!watch_former_owner(former_owners_.back()) || former_owners_.back().opening == 0)
+    former_owners_.pop_back();
 }
 
-// One that has not heard of its loss may yet open what it had.
 bool World::watch_former_owner(FormerOwner& f) {
   sim::Machine& machine = *machines_[static_cast<std::size_t>(f.node)];
   if (!machine.up() || machine.boots() != f.boots || !machine.component<App>().started())
