@@ -4,9 +4,8 @@
 //   narad-sim --seeds 2000 [--from 1]      many; the first failure is shrunk and printed
 //   narad-sim --scenario cluster ...       clusters of three to five nodes in place of one
 //   narad-sim --scenario moves ...         one partition that moves under load, struck at its steps
-//   narad-sim --scenario walk ...          one move: --every K does each deed at each step that
-//   matters
-//                                          and at every K-th of the others, from the --start-th on
+//   narad-sim --scenario walk --every K    one move, something done at each step that matters and
+//                                          at every K-th of the others (simulation.md)
 //   narad-sim --budget --floors FILE       as many as fit the time budget, on all processors
 //   narad-sim --plan FILE                  a plan from a file instead of one drawn from a seed
 //   --defect NAME plants a bug (--defects lists them; with --scenario moves those of moves only).

@@ -491,12 +491,10 @@ CommandResult run(State& state, RaftIndex index, const ClearTarget& c) {
   return put(state, p, index, std::move(a));
 }
 
-CommandResult run(State& state, RaftIndex index, const SetMoveRate& c) {
+CommandResult run(State& state, RaftIndex, const SetMoveRate& c) {
   const auto problem = rate_problem(c.bytes_per_second.value_or(0));
   if (!problem.empty()) return invalid(problem);
-  if (state.move_rate == c.bytes_per_second) return done();
   state.move_rate = c.bytes_per_second;
-  state.versions.moves = index;
   return done();
 }
 
@@ -508,13 +506,11 @@ CommandResult run(State& state, RaftIndex index, const PauseMove& c) {
   if (p.now->paused == c.paused) return as_it_stands(p);
   Assignment a = *p.now;
   a.paused = c.paused;
-  state.versions.moves = index;
   return put(state, p, index, std::move(a));
 }
 
 CommandResult run(State& state, RaftIndex index, const PauseMoves& c) {
   if (c.node.empty()) {
-    if (state.moves_paused != c.paused) state.versions.moves = index;
     state.moves_paused = c.paused;
     return done();
   }
@@ -524,7 +520,7 @@ CommandResult run(State& state, RaftIndex index, const PauseMoves& c) {
   Member member = *old;
   member.moves_paused = c.paused;
   member.changed_at = index;
-  state.versions.members = state.versions.moves = index;
+  state.versions.members = index;
   store(state, member);
   return done(std::move(member));
 }

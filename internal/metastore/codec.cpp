@@ -31,7 +31,6 @@ void describe(C& s, F& f) {
   f("members_version", s.versions.members);
   f("users_version", s.versions.users);
   f("placed", s.placed);
-  f.later("moves_version", s.versions.moves);
   f("move_rate", s.move_rate);
   f.later("moves_paused", s.moves_paused);
 }

@@ -327,15 +327,12 @@ TEST_F(Moves, MoveRate_IsPutWhateverStoodBefore) {
   EXPECT_EQ(state.move_rate, std::nullopt);
   ASSERT_TRUE(run(SetMoveRate{5'000'000}).done());
   EXPECT_EQ(state.move_rate, 5'000'000u);
-  const RaftIndex put = state.applied;
-  EXPECT_EQ(state.versions.moves, put);
-  ASSERT_TRUE(run(SetMoveRate{5'000'000}).done());
-  EXPECT_EQ(state.versions.moves, put) << "nothing was changed";
+  ASSERT_TRUE(run(SetMoveRate{5'000'000}).done()) << "again";
+  EXPECT_EQ(state.move_rate, 5'000'000u);
   ASSERT_TRUE(run(SetMoveRate{0}).done());
   EXPECT_EQ(state.move_rate, 0u) << "no limit, which is not the same as nothing set";
   ASSERT_TRUE(run(SetMoveRate{}).done());
   EXPECT_EQ(state.move_rate, std::nullopt);
-  EXPECT_EQ(state.versions.moves, state.applied);
   EXPECT_EQ(state.versions.assignments, assignments) << "no assignment was touched";
 }
 
@@ -357,7 +354,6 @@ TEST_F(Moves, Pause_OfAMove_IsItsOwnAndEndsWithIt) {
   ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, move, true}).done());
   EXPECT_TRUE(row().paused);
   EXPECT_TRUE(state.paused(row()));
-  EXPECT_EQ(state.versions.moves, state.applied);
   EXPECT_EQ(state.versions.assignments, state.applied);
   const RaftIndex then = state.applied;
   ASSERT_TRUE(run(PauseMove{"orders", kLife, kP, move, true}).done());
@@ -384,7 +380,6 @@ TEST_F(Moves, Pause_OfANodeOrOfAll_HoldsEachMoveItIsAbout) {
   EXPECT_EQ(run(PauseMoves{"nobody", true}).code, ResultCode::not_found);
   ASSERT_TRUE(run(PauseMoves{"e", true}).done());
   EXPECT_FALSE(state.paused(row()));
-  EXPECT_EQ(state.versions.moves, state.applied);
   for (const char* node : {"s", "d"}) {
     ASSERT_TRUE(run(PauseMoves{node, true}).done());
     EXPECT_TRUE(state.paused(row())) << node;
@@ -395,9 +390,9 @@ TEST_F(Moves, Pause_OfANodeOrOfAll_HoldsEachMoveItIsAbout) {
   }
   ASSERT_TRUE(run(PauseMoves{"", true}).done());
   EXPECT_TRUE(state.paused(row()));
-  const RaftIndex then = state.versions.moves;
+  const Versions then = state.versions;
   ASSERT_TRUE(run(PauseMoves{"", true}).done());
-  EXPECT_EQ(state.versions.moves, then) << "nothing was changed";
+  EXPECT_TRUE(state.versions == then && state.paused(row())) << "nothing was changed";
   ASSERT_TRUE(run(PauseMoves{"", false}).done());
   EXPECT_FALSE(state.paused(row()));
   EXPECT_FALSE(row().paused);

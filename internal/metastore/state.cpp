@@ -209,7 +209,7 @@ void check_invariants(const State& state) {
   state.moves.for_each([&](const auto& m) { check_move(state, *m); });
   for (RaftIndex version :
        {state.versions.topics, state.versions.schemas, state.versions.assignments,
-        state.versions.members, state.versions.users, state.versions.moves}) {
+        state.versions.members, state.versions.users}) {
     NARAD_ASSERT(version <= state.applied);
   }
   state.topics.for_each([&](const TopicRowPtr& row) { check_topic(state, *row); });

@@ -137,7 +137,6 @@ struct Versions {
   RaftIndex assignments{0};
   RaftIndex members{0};  // not for stamps: address, disks, status, draining
   RaftIndex users{0};
-  RaftIndex moves{0};  // what holds moves back: throttle, pauses
   friend bool operator==(const Versions&, const Versions&) = default;
 };
 

@@ -315,15 +315,6 @@ bool Staging::complete(Offset base, const Segment& segment) const {
   return s != nullptr && s->sealed && s->bytes == segment.bytes;
 }
 
-Result<void> Staging::sync_sealed(Offset base) {
-  const auto at = segments_.find(base);
-  if (at == segments_.end() || !complete(base, at->second)) return ok();
-  if (!at->second.dirty) return settle_sealed(base, at->second);
-  auto file = fs_.open(path(base), OpenMode::read_write);
-  auto synced = file ? file.value()->sync() : Result<void>(file.error());
-  return after_sync(base, true, std::move(synced));
-}
-
 Result<void> Staging::after_sync(Offset base, bool whole, Result<void> outcome) {
   const auto at = segments_.find(base);
   if (at == segments_.end()) return outcome;  // dropped meanwhile

@@ -113,12 +113,11 @@ class Staging {
   Result<void> replace(SegmentRange block, const std::string& bytes);
   std::uint64_t damaged_blocks() const;
 
-  // A sealed segment, as soon as all of it has landed: makes it durable (DUR-2). That is recorded
-  // now and then, and by sync().
-  Result<void> sync_sealed(Offset base);
-  // The same with the sync made beside other jobs: of the file at path(), with that outcome. If it
-  // failed the file is dropped, and the error answered. `whole`: nothing changed it since the sync
-  // began, and all of it had landed by then; else a good one counts for nothing.
+  // Takes down a sync of the file at path() that was made beside other jobs, with that outcome. If
+  // it failed the file is dropped, and the error answered. `whole`: nothing changed it since the
+  // sync began, and all of it had landed by then: a sealed segment is made durable so as soon as
+  // that is so (DUR-2), which is recorded now and then, and by sync(). Else a good one counts for
+  // nothing.
   Result<void> after_sync(Offset base, bool whole, Result<void> outcome);
   // Whether it is sealed, and all of it has landed.
   bool whole(Offset base) const;

@@ -274,7 +274,7 @@ Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
   marker.promoted_hwm = newest().listing.hwm;
   marker.force_promoted = plan.epoch == 0;
   marker.installed_at = plan.now;
-  marker.durable_at = plan.now;  // everything the copy consists of is on the disk by now
+  marker.durable_at = plan.now;  // true once this has returned, before which nothing is installed
   marker.links = joined_links(newest().listing.links, plan.links);
   marker.receipt = receipt(plan.receipt);
   const std::string text = wire::encode_marker_file(marker);

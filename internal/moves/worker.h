@@ -15,13 +15,13 @@
 
 namespace narad::moves {
 
-// What all workers of a node share. Outlives them.
 // Bytes that a worker has yet to write.
 struct Reserved {
   std::string disk;
   std::uint64_t bytes = 0;
 };
 
+// What all workers of a node share. Outlives them.
 struct Workshop {
   Env& env;
   std::string node_id;

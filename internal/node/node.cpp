@@ -620,6 +620,9 @@ api::Readiness Node::Impl::readiness() const {
   r.ready = ready && !shutting_down;
   r.shutting_down = shutting_down;
   if (plane) r.waiting_for = plane->why_not_ready();
+  if (!ready && belongs && first_sweep) {
+    r.waiting_for.emplace_back("directories of topics on the disks have not been looked at yet");
+  }
   if (!ready && r.waiting_for.empty()) r.waiting_for.emplace_back("start-up has not finished");
   if (ingress) {
     const auto stats = ingress->stats();

@@ -127,6 +127,7 @@ Knobs walk_knobs(const sim::Sim& sim) {
   k.config.timing.freeze_ttl = 1s;
   k.config.timing.dispatch_retry = 300ms;
   k.config.moves.max_bytes_per_second = 0;
+  k.brakes = false;
   k.producers = 1;
   k.message_bytes_max = 200;
   k.slow_disk_max = Nanos(0);

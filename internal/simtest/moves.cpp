@@ -200,39 +200,28 @@ void World::changed_hands(const Ownership::Change& change) {
   }
   if (change.from == change.to) return;  // it owns it again
   if (!machine.up() || !machine.component<App>().started()) return;
-  former_owners_.push_back({change.log, from, machine.boots(), 0, Offset(0)});
   // One that is not open may be opened by the same node when it owns the partition again.
-  if (!watch_former_owner(former_owners_.back()) || former_owners_.back().opening == 0)
-    former_owners_.pop_back();
-}
-
-bool World::watch_former_owner(FormerOwner& f) {
-  sim::Machine& machine = *machines_[static_cast<std::size_t>(f.node)];
-  if (!machine.up() || machine.boots() != f.boots || !machine.component<App>().started())
-    return false;
-  const auto row =
-      machine.component<App>().node().broker().view()->topics.get(f.log.partition.topic);
-  if (f.opening == 0 && !(row && row->topic.incarnation == f.log.incarnation)) return false;
   for (const auto& open : machine.component<App>().node().partitions().open_now()) {
-    if (open->id != f.log.partition || open->incarnation != f.log.incarnation) continue;
-    if (f.opening == 0) {
-      f.opening = open->opening;
-      f.hwm = open->log->hwm();
-    }
-    if (open->opening != f.opening) continue;
-    if (open->log->hwm() == f.hwm) return true;
-    oracle_.violation(cat(host_of(f.node), " committed to ", to_string(f.log.partition), " up to ",
-                          open->log->hwm(), " after another node had taken over at ", f.hwm));
-    return false;
+    if (open->id != change.log.partition || open->incarnation != change.log.incarnation) continue;
+    former_owners_.push_back({change.log, from, machine.boots(), open->opening, open->log->hwm()});
   }
-  // Closed, or not open yet: until it knows.
-  return f.opening == 0 &&
-         row->assignments[f.log.partition.partition.value()].owner_node == host_of(f.node);
 }
 
 // From the moment that anybody shows another owner nothing is committed by the one before.
 void World::check_former_owners() {
-  std::erase_if(former_owners_, [&](FormerOwner& f) { return !watch_former_owner(f); });
+  std::erase_if(former_owners_, [&](const FormerOwner& f) {
+    sim::Machine& machine = *machines_[static_cast<std::size_t>(f.node)];
+    if (!machine.up() || machine.boots() != f.boots || !machine.component<App>().started())
+      return true;
+    for (const auto& open : machine.component<App>().node().partitions().open_now()) {
+      if (open->opening != f.opening) continue;
+      if (open->log->hwm() == f.hwm) return false;
+      oracle_.violation(cat(host_of(f.node), " committed to ", to_string(f.log.partition),
+                            " up to ", open->log->hwm(), " after another node had taken over at ",
+                            f.hwm));
+    }
+    return true;
+  });
 }
 
 // ---- the end -----------------------------------------------------------------------------------

@@ -159,8 +159,6 @@ class World {
     std::uint64_t opening = 0;
     Offset hwm{0};
   };
-  // False once there is nothing more to see of it.
-  bool watch_former_owner(FormerOwner& f);
   std::vector<FormerOwner> former_owners_;
   std::map<std::string, Nanos> died_at_;  // members that count as dead, since when
   std::vector<Nanos> went_down_at_;

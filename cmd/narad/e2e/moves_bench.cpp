@@ -19,6 +19,7 @@
 
 #include "cmd/narad/e2e/cluster.h"
 #include "cmd/narad/e2e/figures.h"
+#include "pkg/base/bytes.h"
 #include "pkg/base/text.h"
 
 namespace narad::e2e {
@@ -119,25 +120,23 @@ void await_moved(Cluster& cluster, Http& http, std::int64_t id, Duration limit) 
 
 // ---- load --------------------------------------------------------------------------------------
 
-std::string number32(std::size_t n) {
-  std::string out(4, '\0');
-  for (std::size_t i = 0; i < 4; ++i) out[i] = static_cast<char>(n >> (8 * i));
-  return out;
-}
-
 const Http::Headers kBatch{{"Content-Type", "application/vnd.narad.batch"}};
 
 // So many records of so many bytes that do not compress.
 std::string batch_of(std::size_t records, std::size_t bytes, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::string out = "NRB1" + number32(records);
+  Bytes out;
+  ByteWriter w(out);
+  w.bytes(as_bytes("NRB1"));
+  w.u32(static_cast<std::uint32_t>(records));
   for (std::size_t r = 0; r < records; ++r) {
-    out += number32(0) + number32(bytes);
+    w.u32(0);
+    w.u32(static_cast<std::uint32_t>(bytes));
     std::string value(bytes, '\0');
     for (char& c : value) c = static_cast<char>(random());
-    out += value;
+    w.bytes(as_bytes(value));
   }
-  return out;
+  return to_text(out);
 }
 
 void await_handed_over(Cluster& cluster, const std::string& topic, std::int64_t records) {
@@ -427,7 +426,7 @@ void others(const Sizes& sizes) {
   create(cluster, "others", 6);
   create(cluster, "loads", 8);
   put(cluster, "loads", sizes.copy_mib, 0);
-  (void)produce_while(cluster, [n = 0]() mutable { return n++ < 500; });
+  produce_while(cluster, [n = 0]() mutable { return n++ < 500; });  // connections, first segments
   const auto for_a_while = [until = Clock::now() + 10s] { return Clock::now() < until; };
   std::vector<double> quiet = produce_while(cluster, for_a_while);
 
@@ -570,7 +569,6 @@ int bench(bool check, const std::string& only, const Sizes& sizes) {
   const auto wanted = [&](std::string_view part) { return only.empty() || only == part; };
   try {
     if (wanted("copy")) copying(sizes);
-
     if (wanted("freeze")) freezing(sizes);
     if (wanted("freeze")) freezing_in_memory(sizes);
     if (wanted("others")) others(sizes);
