@@ -41,6 +41,10 @@ struct RunnerTiming {
   std::size_t chunks_in_flight = 12;
   // What of a copy is left to one sync: little enough for commits of others to wait behind it.
   std::uint64_t sync_every_bytes = 4u << 20;
+  // Tests strike while a phase is held open: the first time that a worker is about to act in the
+  // phase of that name, it waits so long. 0: never.
+  Nanos hold{0};
+  std::string hold_phase;
   // A bug that simulation plants to see it found: a source that went back is believed. Never set
   // outside of it.
   bool plant_believes_less = false;

@@ -87,10 +87,20 @@ Task<void> Worker::run() {
       (void)co_await wake_.wait_for(std::min(longest, step.until - now()));
       continue;
     }
+    if (co_await hold()) continue;
     co_await act(step);
     tell_notes();
   }
   co_await done();
+}
+
+Task<bool> Worker::hold() {
+  const Nanos length = shop_.timing.hold;
+  if (held_ || length == Nanos(0) || mover_.phase() != shop_.timing.hold_phase) co_return false;
+  held_ = true;
+  const Nanos until = now() + length;
+  while (!broken_off() && now() < until) (void)co_await wake_.wait_for(until - now());
+  co_return true;
 }
 
 Task<void> Worker::act(Step step) {

@@ -61,6 +61,8 @@ class Worker {
  private:
   struct Fetch;
 
+  // Waits in a phase that is to be held open; true if it did, and the step may be another one now.
+  Task<bool> hold();
   Task<void> act(Step step);
   Task<void> look();
   Task<void> settle();
@@ -141,6 +143,7 @@ class Worker {
   Throttle own_;  // the move's, beside that of all moves to this node
   Event wake_;
   std::shared_ptr<Staging> staging_;
+  bool held_ = false;        // the phase that tests hold open was
   bool look_again_ = false;  // the files may have changed since the staging was opened
 
   std::optional<wire::FreezeToken> token_;

@@ -28,6 +28,8 @@ moves::RunnerTiming runner_timing(const Config& config) {
   timing.propose_again_for = t.freeze_ttl * 4;
   timing.quiet_before_undo = t.freeze_ttl / 2;
   timing.hung_after = t.freeze_ttl;
+  timing.hold = t.move_hold;
+  timing.hold_phase = t.move_hold_phase;
   timing.bytes_per_second = static_cast<std::uint64_t>(config.moves.max_bytes_per_second);
   return timing;
 }

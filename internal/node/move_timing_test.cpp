@@ -27,6 +27,15 @@ TEST(MoveTiming, OfTheDefaults_IsTheSpecified) {
   EXPECT_EQ(r.quiet_before_undo, r0.quiet_before_undo);
   EXPECT_EQ(r.hung_after, r0.hung_after);
   EXPECT_EQ(r.bytes_per_second, 0u);
+  EXPECT_EQ(r.hold, Nanos(0));
+}
+
+TEST(MoveTiming, HoldOfAPhase_ReachesTheRunner) {
+  Config config;
+  config.timing.move_hold = 2s;
+  config.timing.move_hold_phase = "fencing";
+  EXPECT_EQ(runner_timing(config).hold, 2s);
+  EXPECT_EQ(runner_timing(config).hold_phase, "fencing");
 }
 
 // However they are set: an owner stops committing before it can be replaced, and does not wait for

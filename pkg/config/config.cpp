@@ -138,6 +138,8 @@ class Schema {
     duration("timing.join_retry", "NARAD_TIMING_JOIN_RETRY", c.timing.join_retry);
     duration("timing.move_tick", "NARAD_TIMING_MOVE_TICK", c.timing.move_tick);
     duration("timing.freeze_ttl", "NARAD_TIMING_FREEZE_TTL", c.timing.freeze_ttl);
+    duration("timing.move_hold", "NARAD_TIMING_MOVE_HOLD", c.timing.move_hold);
+    text("timing.move_hold_phase", "NARAD_TIMING_MOVE_HOLD_PHASE", c.timing.move_hold_phase);
   }
 
   std::vector<Setting>& all() { return settings_; }
@@ -384,6 +386,12 @@ void validate_peers(const Config& c, Problems& problems) {
   }
 }
 
+std::string names_of_phases() {
+  std::string names;
+  for (const std::string_view phase : kMovePhases) names += cat(names.empty() ? "" : ", ", phase);
+  return names;
+}
+
 void validate(Config& c, Problems& problems) {
   const auto require = [&](bool holds, std::string problem) {
     if (!holds) problems.push_back(std::move(problem));
@@ -449,6 +457,13 @@ void validate(Config& c, Problems& problems) {
         c.timing.dead_after, c.timing.join_retry, c.timing.move_tick, c.timing.freeze_ttl}) {
     require(t > zero, "timing: every duration must be above 0");
   }
+  require(c.timing.move_hold >= zero, "timing.move_hold: must not be negative");
+  const std::string& phase = c.timing.move_hold_phase;
+  const bool known = std::find(kMovePhases.begin(), kMovePhases.end(), phase) != kMovePhases.end();
+  require(phase.empty() || known, cat("timing.move_hold_phase: \"", phase,
+                                      "\" is no phase of a move: use ", names_of_phases()));
+  require(c.timing.move_hold == zero || !phase.empty(),
+          "timing.move_hold: say which phase with timing.move_hold_phase");
 }
 
 }  // namespace

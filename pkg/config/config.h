@@ -2,17 +2,23 @@
 // The settings of a node: defaults, then the JSON file, then the environment, then flags; each
 // layer overrides the one before, and then everything is validated together (http-api section 4).
 // Pure: the file's text, the environment and the flags are passed in.
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/result.h"
 #include "pkg/base/text.h"
 
 namespace narad {
+
+// Phases of a move that timing.move_hold can hold open, in their order.
+inline constexpr std::array<std::string_view, 7> kMovePhases = {
+    "queued", "copying", "freezing", "draining", "fencing", "installing", "flipping"};
 
 struct ClusterPeer {
   std::string id;
@@ -103,6 +109,8 @@ struct Config {
     Nanos join_retry = std::chrono::seconds(2);       // asking peers, while not a member
     Nanos move_tick = std::chrono::seconds(1);        // looking for moves to this node
     Nanos freeze_ttl = std::chrono::seconds(30);      // of a partition whose tail is copied
+    Nanos move_hold{0};           // a move to this node stays that long in that phase; 0: off
+    std::string move_hold_phase;  // one of kMovePhases, or empty
   } timing;
 };
 

@@ -82,6 +82,28 @@ TEST(Config, TimingWithoutTesting_IsRefused) {
   EXPECT_EQ(load_config(input).value().timing.hwm_sync, 50ms);
 }
 
+TEST(Config, HoldOfAMove_NamesAPhaseThatThereIs) {
+  ConfigInput input;
+  input.env["NARAD_TIMING_MOVE_HOLD"] = "2s";
+  input.env["NARAD_TIMING_MOVE_HOLD_PHASE"] = "fencing";
+  EXPECT_NE(problem_of(input).find("timing.move_hold: time constants are for tests"),
+            std::string::npos);
+  input.dev = true;
+  auto r = load_config(input);
+  ASSERT_TRUE(r) << r.error().text();
+  EXPECT_EQ(r.value().timing.move_hold, 2s);
+  EXPECT_EQ(r.value().timing.move_hold_phase, "fencing");
+  input.env["NARAD_TIMING_MOVE_HOLD_PHASE"] = "done";
+  EXPECT_EQ(problem_of(input),
+            "config: timing.move_hold_phase: \"done\" is no phase of a move: use queued, copying, "
+            "freezing, draining, fencing, installing, flipping");
+  input.env["NARAD_TIMING_MOVE_HOLD_PHASE"] = "";
+  EXPECT_EQ(problem_of(input),
+            "config: timing.move_hold: say which phase with timing.move_hold_phase");
+  input.env["NARAD_TIMING_MOVE_HOLD"] = "-1s";
+  EXPECT_NE(problem_of(input).find("timing.move_hold: must not be negative"), std::string::npos);
+}
+
 TEST(Config, Peers_AreCheckedAgainstThisNode) {
   ConfigInput input;
   input.env["NARAD_CLUSTER_PEERS"] = "a@h1:7943,b@h2:7943,c@h3:7943";

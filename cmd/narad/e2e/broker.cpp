@@ -29,6 +29,7 @@ void Broker::launch() {
   if (options_.testing) child.env["NARAD_TESTING"] = "1";
   // Tests of security say so; all others need no users.
   child.env.try_emplace("NARAD_SECURITY_ENABLED", "false");
+  earlier_ = log();
   child_.reset();  // an earlier one frees what the next one takes
   child_ = std::make_unique<Child>(std::move(argv), std::move(child));
   // Known before it is ready, unless the system chooses it.
@@ -48,15 +49,16 @@ bool Broker::await_ready(Duration limit) {
   return true;
 }
 
+std::string Broker::log() { return child_ ? earlier_ + child_->out() + child_->err() : earlier_; }
+
 std::optional<Exit> Broker::terminate(Duration limit) {
   child_->signal(SIGTERM);
   return child_->wait(limit);
 }
 
 void Broker::create_topic(const std::string& name, int partitions) {
-  Http http(port_);
   auto answer =
-      http.post("/v1/topics", cat("{\"name\":\"", name, "\",\"partitions\":", partitions, "}"));
+      client().post("/v1/topics", cat("{\"name\":\"", name, "\",\"partitions\":", partitions, "}"));
   ASSERT_TRUE(answer);
   ASSERT_EQ(answer->status, 201) << answer->body;
 }

@@ -16,6 +16,7 @@ struct BrokerOptions {
   std::string addr = "127.0.0.1:0";        // of HTTP; a port of 0: any, another at each start
   bool testing = true;                     // NARAD_TESTING=1: timing.* may be set
   std::string binary{};                    // empty: that of this build
+  std::string host = "127.0.0.1";          // where clients reach it
 };
 
 class Broker {
@@ -33,6 +34,12 @@ class Broker {
   std::optional<Exit> terminate(Duration limit = std::chrono::seconds(10));
   Child& child() { return *child_; }
   std::uint16_t port() const { return port_; }
+  const std::string& host() const { return options_.host; }
+  Http client() const { return Http(port_, options_.host); }
+  // Of the next start.
+  std::map<std::string, std::string>& env() { return options_.env; }
+  // All that it has printed so far, in all its lives.
+  std::string log();
   std::string why() const { return why_; }  // what it printed instead of becoming ready
 
   // Creates a topic; fails the test if it is not created.
@@ -44,6 +51,7 @@ class Broker {
   std::unique_ptr<Child> child_;
   std::uint16_t port_ = 0;
   std::string why_;
+  std::string earlier_;  // printed by those before child_
 };
 
 // One record as a replay read shows it.

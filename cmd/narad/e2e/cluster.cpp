@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <deque>
 #include <random>
 
 #include "pkg/base/text.h"
@@ -41,14 +42,28 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return {ports.begin(), ports.end()};
 }
 
+std::vector<std::uint16_t> Cluster::ports(std::size_t count) const {
+  // In a name space of its own each node has all ports for itself.
+  if (options_.network == nullptr) return free_ports(2 * count);
+  std::vector<std::uint16_t> all(count, kPlane);
+  all.resize(2 * count, kHttp);
+  return all;
+}
+
+std::string Cluster::peer(std::size_t i) const {
+  std::string host = "127.0.0.1";
+  if (options_.network != nullptr) {
+    host = options_.through_relay ? Network::relay_address(i) : Network::address(i);
+  }
+  return cat(id(i), "@", host, ":", cluster_ports_[i]);
+}
+
 Cluster::Cluster(ClusterOptions options) : options_(std::move(options)) {
   const std::size_t count = options_.nodes;
-  const std::vector<std::uint16_t> ports = free_ports(2 * count);
-  cluster_ports_.assign(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::size_t i = 0; i < count; ++i) {
-    peers_ += cat(i == 0 ? "" : ",", id(i), "@127.0.0.1:", cluster_ports_[i]);
-  }
-  for (std::size_t i = 0; i < count; ++i) make_node(i, ports[count + i], peers_);
+  const std::vector<std::uint16_t> all = ports(count);
+  cluster_ports_.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) peers_ += cat(i == 0 ? "" : ",", peer(i));
+  for (std::size_t i = 0; i < count; ++i) make_node(i, all[count + i], peers_);
 }
 
 void Cluster::make_node(std::size_t i, std::uint16_t http_port, const std::string& peers) {
@@ -61,6 +76,13 @@ void Cluster::make_node(std::size_t i, std::uint16_t http_port, const std::strin
   // Forming takes some rounds of it; nothing else is faster than it is for everybody.
   if (options_.testing) broker.env.try_emplace("NARAD_TIMING_JOIN_RETRY", "500ms");
   broker.addr = cat("127.0.0.1:", http_port);
+  if (options_.network != nullptr) {
+    broker.wrapper = options_.network->inside(i);
+    broker.host = Network::address(i);
+    broker.addr = cat("0.0.0.0:", http_port);
+    broker.env["NARAD_CLUSTER_ADDR"] =
+        cat(options_.through_relay ? std::string() : broker.host, ":", kPlane);
+  }
   broker.testing = options_.testing;
   broker.binary = options_.binary;
   nodes_.push_back(std::make_unique<Broker>(dir_ / id(i), std::move(broker)));
@@ -68,10 +90,10 @@ void Cluster::make_node(std::size_t i, std::uint16_t http_port, const std::strin
 
 bool Cluster::add() {
   const std::size_t i = size();
-  const std::vector<std::uint16_t> ports = free_ports(2);
-  cluster_ports_.push_back(ports[0]);
+  const std::vector<std::uint16_t> one = ports(1);
+  cluster_ports_.push_back(one[0]);
   // The others learn from the metadata where it is.
-  make_node(i, ports[1], cat(peers_, ",", id(i), "@127.0.0.1:", ports[0]));
+  make_node(i, one[1], cat(peers_, ",", peer(i)));
   node(i).launch();
   return node(i).await_ready();
 }
@@ -94,7 +116,7 @@ std::string Cluster::id(std::size_t i) { return cat("n", i); }
 
 std::optional<std::size_t> Cluster::leader_by(std::size_t asked) {
   if (!node(asked).child().running()) return std::nullopt;
-  auto answer = Http(node(asked).port()).get("/v1/cluster/members");
+  auto answer = node(asked).client().get("/v1/cluster/members");
   if (!answer || answer->status != 200) return std::nullopt;
   const json::value body = json::parse(answer->body);
   const std::string leader(body.at("leader").as_string());
@@ -134,7 +156,7 @@ bool soon(const std::function<bool()>& holds, Duration limit) {
 }
 
 bool knows_topic(Broker& node, const std::string& topic) {
-  auto answer = Http(node.port()).get("/v1/topics/" + topic);
+  auto answer = node.client().get("/v1/topics/" + topic);
   return answer && answer->status == 200;
 }
 
@@ -173,14 +195,14 @@ Leased leased_in(const std::string& body) {
 std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
                                   std::set<std::string> payloads, Duration limit) {
   auto until = Clock::now() + limit;
-  std::vector<std::unique_ptr<Http>> clients;
+  std::deque<Http> clients;
   for (std::size_t i = 0; i < cluster.size(); ++i) {
-    clients.push_back(std::make_unique<Http>(cluster.node(i).port()));
+    clients.emplace_back(cluster.node(i).port(), cluster.node(i).host());
   }
   for (std::size_t turn = 0; !payloads.empty() && Clock::now() < until; ++turn) {
     const std::size_t i = turn % cluster.size();
     if (!cluster.node(i).child().running()) continue;
-    auto got = clients[i]->get(cat("/v1/topics/", topic, "/consume?wait=200ms&max=50"));
+    auto got = clients[i].get(cat("/v1/topics/", topic, "/consume?wait=200ms&max=50"));
     if (!got || got->status != 200) continue;
     Leased leased = leased_in(got->body);
     const std::size_t before = payloads.size();
@@ -189,8 +211,7 @@ std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
     const std::size_t other = (turn + 1) % cluster.size();
     if (!cluster.node(other).child().running()) continue;
     const json::object ack{{"mode", "ack"}, {"handles", std::move(leased.handles)}};
-    auto acked =
-        clients[other]->post(cat("/v1/topics/", topic, "/ack:batch"), json::serialize(ack));
+    auto acked = clients[other].post(cat("/v1/topics/", topic, "/ack:batch"), json::serialize(ack));
     if (!acked || acked->status >= 500) continue;
     EXPECT_EQ(acked->status, 200) << acked->body;
     const json::value outcome = json::parse(acked->body);
@@ -250,13 +271,19 @@ Duration Prober::longest_gap(Clock::time_point since, Duration watch) {
 }
 
 Producers::Producers(Cluster& cluster, std::string topic, std::size_t threads_per_node)
-    : cluster_(cluster), topic_(std::move(topic)) {
-  for (std::size_t i = 0; i < cluster.size(); ++i) ports_.push_back(cluster.node(i).port());
+    : cluster_(cluster), topic_(std::move(topic)), by_node_(cluster.size()) {
   for (std::size_t i = 0; i < cluster.size(); ++i) {
+    // Before it begins: tests put other nodes in that place.
+    const std::uint16_t port = cluster.node(i).port();
+    const std::string host = cluster.node(i).host();
     for (std::size_t t = 0; t < threads_per_node; ++t) {
-      threads_.emplace_back([this, i, t] { run(i, t); });
+      threads_.emplace_back([this, i, t, port, host] { run(i, t, port, host); });
     }
   }
+}
+
+void Producers::hold_to(std::size_t per_second) {
+  gap_us_ = static_cast<std::int64_t>(1'000'000 * threads_.size() / per_second);
 }
 
 Producers::~Producers() { stop(); }
@@ -268,9 +295,12 @@ void Producers::stop() {
   }
 }
 
-void Producers::run(std::size_t node, std::size_t thread) {
-  Http http(ports_[node]);
+void Producers::run(std::size_t node, std::size_t thread, std::uint16_t port, std::string host) {
+  Http http(port, std::move(host));
+  Clock::time_point due = Clock::now();
   for (int n = 0; !stop_; ++n) {
+    due = std::max(due + std::chrono::microseconds(gap_us_), Clock::now());
+    if (gap_us_ > 0) std::this_thread::sleep_until(due);
     const std::string payload = cat("n", node, " thread ", thread, " message ", n);
     auto answer = http.post(cat("/v1/topics/", topic_, "/produce?key=k", n % 50), payload);
     if (answer && answer->status == 202) {
@@ -282,7 +312,10 @@ void Producers::run(std::size_t node, std::size_t thread) {
     if (answer) {
       const std::lock_guard lock(mutex_);
       ++refused_;
+      by_node_[node].refusals.insert(cat(answer->status, " ", answer->body));
       if (first_refusal_.empty()) first_refusal_ = cat(answer->status, " ", answer->body);
+    } else {
+      ++by_node_[node].broken;
     }
     std::this_thread::sleep_for(20ms);  // it is down
   }
@@ -291,6 +324,11 @@ void Producers::run(std::size_t node, std::size_t thread) {
 std::string Producers::first_refusal() {
   const std::lock_guard lock(mutex_);
   return first_refusal_;
+}
+
+std::set<std::string> Producers::refusals_of(std::size_t node) {
+  const std::lock_guard lock(mutex_);
+  return by_node_[node].refusals;
 }
 
 std::set<std::string> Producers::accepted_payloads() { return accepted_; }

@@ -1,5 +1,6 @@
 #pragma once
-// Several `narad serve` of a test that form one cluster on loopback, and what tests ask of it.
+// Several `narad serve` of a test that form one cluster, on loopback or in a network of the test's
+// own, and what tests ask of it.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cmd/narad/e2e/broker.h"
+#include "cmd/narad/e2e/network.h"
 
 namespace narad::e2e {
 
@@ -20,16 +22,19 @@ std::vector<std::uint16_t> free_ports(std::size_t count);
 
 struct ClusterOptions {
   std::size_t nodes = 3;
-  std::map<std::string, std::string> env;  // of every node, over what the cluster sets
-  bool testing = true;                     // as of BrokerOptions
-  std::string binary{};                    // as of BrokerOptions
+  std::map<std::string, std::string> env{};  // of every node, over what the cluster sets
+  bool testing = true;                       // as of BrokerOptions
+  std::string binary{};                      // as of BrokerOptions
+  // Where they run instead of on loopback; outlives the cluster.
+  Network* network = nullptr;
+  bool through_relay = false;  // they reach each other at Network::relay_address() only
 };
 
 // Nodes "n0", "n1", … with ports of their own that they keep.
 class Cluster {
  public:
   explicit Cluster(ClusterOptions options);
-  explicit Cluster(std::size_t nodes) : Cluster(ClusterOptions{nodes, {}, true, {}}) {}
+  explicit Cluster(std::size_t nodes) : Cluster(ClusterOptions{.nodes = nodes}) {}
 
   // True once all of them are ready.
   bool start();
@@ -39,6 +44,8 @@ class Cluster {
   std::size_t size() const { return nodes_.size(); }
   Broker& node(std::size_t i) { return *nodes_[i]; }
   static std::string id(std::size_t i);
+  // In a Network: ports of every node for clients and for the others.
+  static constexpr std::uint16_t kHttp = 7942, kPlane = 7943;
   std::uint16_t cluster_port(std::size_t i) const { return cluster_ports_[i]; }
   const std::string& peers() const { return peers_; }  // as NARAD_CLUSTER_PEERS
   const std::string& directory() const { return dir_.path(); }
@@ -52,6 +59,8 @@ class Cluster {
   void create_topic(const std::string& name, int partitions);
 
  private:
+  std::vector<std::uint16_t> ports(std::size_t count) const;
+  std::string peer(std::size_t i) const;
   void make_node(std::size_t i, std::uint16_t http_port, const std::string& peers);
 
   ClusterOptions options_;
@@ -95,23 +104,34 @@ class Prober {
   std::thread thread_;
 };
 
-// Threads that produce through every node without a pause, and remember what was answered 202. A
-// connection that breaks leaves an outcome unknown; an answer other than 202 counts as refused.
+// Threads that produce through every node, without a pause unless they are held to a rate, and
+// remember what was answered 202. A connection that breaks leaves an outcome unknown; an answer
+// other than 202 counts as refused.
 class Producers {
  public:
   Producers(Cluster& cluster, std::string topic, std::size_t threads_per_node = 1);
   ~Producers();
   void stop();
   std::size_t accepted() const { return accepted_count_; }
+  // From now on all of them together send no more than that.
+  void hold_to(std::size_t per_second);
   int refused() const { return refused_; }
   std::string first_refusal();
-  std::set<std::string> accepted_payloads();  // REQUIRES: stopped
+  // What that node has refused with, the different ones.
+  std::set<std::string> refusals_of(std::size_t node);
+  int broken_by(std::size_t node) const { return by_node_[node].broken; }  // connections
+  std::set<std::string> accepted_payloads();                               // REQUIRES: stopped
 
  private:
-  void run(std::size_t node, std::size_t thread);
+  void run(std::size_t node, std::size_t thread, std::uint16_t port, std::string host);
   Cluster& cluster_;
   const std::string topic_;
-  std::vector<std::uint16_t> ports_;
+  struct OfNode {
+    std::atomic<int> broken{0};
+    std::set<std::string> refusals;
+  };
+  std::vector<OfNode> by_node_;
+  std::atomic<std::int64_t> gap_us_{0};  // between two requests of a thread
   std::mutex mutex_;
   std::set<std::string> accepted_;
   std::string first_refusal_;

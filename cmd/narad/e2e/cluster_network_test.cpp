@@ -15,44 +15,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint16_t kHttp = 7942, kPlane = 7943;
-
 // Nodes of a Network; their clients are in the test's namespace, and no fault touches those.
 class Spread {
  public:
-  explicit Spread(bool through_relay) : network_(3) {
-    std::string peers;
-    for (std::size_t i = 0; i < 3; ++i) {
-      const std::string at = through_relay ? Network::relay_address(i) : Network::address(i);
-      peers += cat(i == 0 ? "" : ",", Cluster::id(i), "@", at, ":", kPlane);
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-      BrokerOptions options;
-      options.wrapper = network_.inside(i);
-      options.addr = cat("0.0.0.0:", kHttp);
-      options.env["NARAD_NODE_ID"] = Cluster::id(i);
-      options.env["NARAD_CLUSTER_ADDR"] =
-          through_relay ? cat(":", kPlane) : cat(Network::address(i), ":", kPlane);
-      options.env["NARAD_CLUSTER_PEERS"] = peers;
-      options.env["NARAD_CLUSTER_SECRET"] = Cluster::kSecret;
-      nodes_.push_back(std::make_unique<Broker>(dir_ / Cluster::id(i), std::move(options)));
-    }
-  }
-  bool start() {
-    for (auto& node : nodes_) node->launch();
-    for (auto& node : nodes_) {
-      if (!node->await_ready()) return false;
-    }
-    return true;
-  }
-  std::string why() const {
-    std::string text;
-    for (const auto& node : nodes_) text += node->why();
-    return text;
-  }
+  explicit Spread(bool through_relay)
+      : network_(3),
+        cluster_(ClusterOptions{.network = &network_, .through_relay = through_relay}) {}
+  bool start() { return cluster_.start(); }
+  std::string why() const { return cluster_.why(); }
   Network& network() { return network_; }
   std::unique_ptr<Http> client(std::size_t i) {
-    auto http = std::make_unique<Http>(kHttp, Network::address(i));
+    const Broker& node = cluster_.node(i);
+    auto http = std::make_unique<Http>(node.port(), node.host());
     http->set_limit(12);
     return http;
   }
@@ -133,8 +107,7 @@ class Spread {
 
  private:
   Network network_;
-  TempDir dir_;
-  std::vector<std::unique_ptr<Broker>> nodes_;
+  Cluster cluster_;
   std::set<std::string> expected_;
 };
 
@@ -198,7 +171,7 @@ TEST(ClusterNetwork, LossAndResets_SlowThingsDownAndLoseNothing) {
 
 TEST(ClusterNetwork, DelayAndJitter_SlowThingsDownAndLoseNothing) {
   in_a_network(true, [](Spread& s) {
-    DelayingRelay relay(3, kPlane, 20ms, 20ms);
+    DelayingRelay relay(3, Cluster::kPlane, 20ms, 20ms);
     ASSERT_TRUE(s.start()) << s.why();
     ASSERT_NO_FATAL_FAILURE(s.create_topic());
     ASSERT_NO_FATAL_FAILURE(s.send(60, "20 ms"));

@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 
-#include "cmd/narad/e2e/cluster.h"
+#include "cmd/narad/e2e/moves_for_test.h"
 #include "cmd/narad/e2e/tmpfs.h"
 #include "pkg/base/text.h"
 
@@ -19,26 +20,6 @@ namespace {
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
-// Member -> partitions it owns, as node `asked` knows it; empty if it does not answer.
-std::map<std::string, int> owned_by(Cluster& cluster, std::size_t asked) {
-  std::map<std::string, int> owned;
-  if (!cluster.node(asked).child().running()) return owned;
-  auto answer = Http(cluster.node(asked).port()).get("/v1/cluster/members");
-  if (!answer || answer->status != 200) return owned;
-  const json::value body = json::parse(answer->body);
-  for (const auto& member : body.at("members").as_array()) {
-    owned[std::string(member.at("id").as_string())] =
-        member.at("owned_partitions").to_number<int>();
-  }
-  return owned;
-}
-
-std::size_t moves_under_way(Cluster& cluster, std::size_t asked) {
-  auto answer = Http(cluster.node(asked).port()).get("/v1/cluster/moves");
-  if (!answer || answer->status != 200) return 999;
-  return json::parse(answer->body).at("moves").as_array().size();
-}
-
 // Each member owns `low` to `low + 1` partitions, and nothing moves any more.
 bool even(Cluster& cluster, std::size_t asked, std::size_t members, int low) {
   const auto owned = owned_by(cluster, asked);
@@ -47,17 +28,6 @@ bool even(Cluster& cluster, std::size_t asked, std::size_t members, int low) {
     if (count < low || count > low + 1) return false;
   }
   return moves_under_way(cluster, asked) == 0;
-}
-
-std::string describe(Cluster& cluster, std::size_t asked) {
-  auto members = Http(cluster.node(asked).port()).get("/v1/cluster/members");
-  auto moves = Http(cluster.node(asked).port()).get("/v1/cluster/moves");
-  return cat(members ? members->body : "?", moves ? moves->body : "?");
-}
-
-bool accepted_more(const Producers& load, std::size_t more) {
-  const std::size_t goal = load.accepted() + more;
-  return soon([&] { return load.accepted() >= goal; }, 60s);
 }
 
 TEST(Moves, CLI_1_CLI_2_CLI_7_ANodeJoinsUnderLoad_PartitionsFlowOntoItAndNothingIsLost) {
@@ -141,12 +111,8 @@ std::set<std::int64_t> moving(Cluster& cluster) {
 // Two partitions of it that are not on that node.
 std::vector<std::int64_t> two_elsewhere(Cluster& cluster, const std::string& node) {
   std::vector<std::int64_t> out;
-  auto answer = Http(cluster.node(0).port()).get("/v1/topics/orders");
-  if (!answer || answer->status != 200) return out;
-  const json::value body = json::parse(answer->body);
-  for (const auto& stat : body.at("partition_stats").as_array()) {
-    if (out.size() == 2 || stat.at("owner_node").as_string() == node) continue;
-    out.push_back(stat.at("index").as_int64());
+  for (const auto& [partition, owner] : owners(cluster, 0)) {
+    if (out.size() < 2 && owner != node) out.push_back(partition);
   }
   return out;
 }
@@ -185,19 +151,14 @@ TEST(Moves, ABT_1_ABT_2_AllOfThem_AreAbortedOnceSomebodyAgrees) {
   cluster.node(2).child().signal(SIGCONT);
 }
 
-// How many nodes have each partition's directory.
-std::vector<int> copies(Cluster& cluster, int partitions) {
-  std::vector<int> out;
-  for (int p = 0; p < partitions; ++p) {
-    int found = 0;
-    for (std::size_t i = 0; i < cluster.size(); ++i) {
-      const std::string path =
-          cat(cluster.directory(), "/", Cluster::id(i), "/topics/orders/p0000", p);
-      found += std::filesystem::exists(path) ? 1 : 0;
-    }
-    out.push_back(found);
-  }
-  return out;
+// True if each of so many partitions lies on one node's disk only.
+bool lie_once(Cluster& cluster, std::size_t partitions) {
+  std::set<std::string> nodes;
+  for (std::size_t i = 0; i < cluster.size(); ++i) nodes.insert(Cluster::id(i));
+  const auto found = holders(cluster, nodes);
+  return found.size() == partitions && std::all_of(found.begin(), found.end(), [](const auto& p) {
+           return p.second.size() == 1;
+         });
 }
 
 using Choose = std::function<std::size_t(Cluster&)>;
@@ -217,7 +178,7 @@ void disturb_moves(ClusterOptions options, const Choose& choose,
   const std::size_t victim = choose(cluster);
   strike(cluster.node(victim));
   ASSERT_TRUE(soon([&] { return even(cluster, victim, 4, 2); }, 180s)) << describe(cluster, victim);
-  ASSERT_TRUE(soon([&] { return copies(cluster, 8) == std::vector<int>(8, 1); }, 60s))
+  ASSERT_TRUE(soon([&] { return lie_once(cluster, 8); }, 60s))
       << "a partition lies on its owner's disk only";
   load.stop();
   const auto left = consume_all(cluster, "orders", load.accepted_payloads(), 180s);
@@ -268,12 +229,6 @@ TEST(Moves, OWN_2_OWN_5_TheLeaderIsKilledInMidCopy_AndNobodyMissesIt) {
   die_during_moves(the_leader);
 }
 
-// The reasons for which moves have ended, as the history has them.
-std::string history(Cluster& cluster) {
-  auto answer = Http(cluster.node(0).port()).get("/v1/cluster/moves?history=1");
-  return answer ? answer->body : std::string();
-}
-
 TEST(Moves, Trap66_TheDestinationsDiskIsFull_ItGivesItsMovesBackAndServesOn) {
   Cluster cluster(3);
   ASSERT_TRUE(cluster.start()) << cluster.why();
@@ -292,7 +247,8 @@ TEST(Moves, Trap66_TheDestinationsDiskIsFull_ItGivesItsMovesBackAndServesOn) {
   const std::string ballast = place + "/ballast";
   std::ofstream(ballast) << std::string(21u << 20, 'b');
   ASSERT_TRUE(cluster.add()) << cluster.why();
-  ASSERT_TRUE(soon([&] { return history(cluster).find("target_full") != std::string::npos; }, 60s))
+  ASSERT_TRUE(
+      soon([&] { return history(cluster, 0).find("target_full") != std::string::npos; }, 60s))
       << describe(cluster, 0);
   auto answer = http.post("/v1/topics/orders/produce", "after");
   ASSERT_TRUE(answer && answer->status == 202) << "nobody else minds";
@@ -304,7 +260,7 @@ TEST(Moves, Trap66_TheDestinationsDiskIsFull_ItGivesItsMovesBackAndServesOn) {
   auto order = http.post("/v1/cluster/moves", R"({"topic":"orders","partition":0,"to":"n3"})");
   ASSERT_TRUE(order && order->status / 100 == 2) << (order ? order->body : "no answer");
   ASSERT_TRUE(soon([&] { return owned_by(cluster, 0)[Cluster::id(3)] > 0; }, 60s))
-      << describe(cluster, 0) << history(cluster);
+      << describe(cluster, 0) << history(cluster, 0);
   EXPECT_TRUE(consume_all(cluster, "orders", sent, 60s).empty());
 }
 
