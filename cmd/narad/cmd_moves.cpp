@@ -186,23 +186,6 @@ Task<Result<int>> show(Session& s) {
   });
 }
 
-std::string started_text(const StartedMove& m) {
-  const std::string name = cat(m.topic, '/', m.partition);
-  if (m.outcome == "there") return cat(name, " is on ", m.to, " already\n");
-  if (m.outcome == "given") {
-    return cat(name, " is on ", m.to, " now (disk ", m.to_disk, "): it was never used (move ", m.id,
-               ")\n");
-  }
-  return cat(name, m.outcome == "started" ? " moves from " : " is moving already from ", m.from,
-             " to ", m.to, " (disk ", m.to_disk, "): move ", m.id,
-             "\nsee narad cluster moves --watch --topic ", m.topic, "\n");
-}
-
-std::string aborted_text(const StartedMove& m) {
-  return cat("move ", m.id, " of ", m.topic, '/', m.partition, " to ", m.to,
-             " was aborted; it stays on ", m.from, "\n");
-}
-
 Task<Result<int>> start(Session& s) {
   const auto partition = partition_operand(s);
   if (!partition) co_return kUsage;

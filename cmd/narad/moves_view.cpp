@@ -165,15 +165,20 @@ std::string held_up(const MoveView& m) {
   return m.report_error.empty() ? "-" : cat("(", m.report_error, ")");
 }
 
-// Of one that gets no more than is written meanwhile, or empty. (What is fetched under a freeze is
-// not held to the budget, so nobody can say for how long that will be.)
+// What is fetched under a freeze is not held to the budget, so nobody can say for how long that
+// will be.
+std::string slower_than_writes(const std::string& partition, std::uint64_t budget,
+                               std::uint64_t written) {
+  return cat("will not converge at ", rate_of(budget), ": ", partition, " takes in ",
+             rate_of(written), "; the rest would be copied while it is frozen");
+}
+
+// Of one that gets no more than is written meanwhile, or empty.
 std::string too_slow(const MoveView& m) {
   if (!m.report || m.report->budget_bytes_per_second == 0) return {};
   const MoveReportView& r = *m.report;
   if (r.write_bytes_per_second < r.budget_bytes_per_second) return {};
-  return cat("will not converge at ", rate_of(r.budget_bytes_per_second), ": ", name_of(m),
-             " takes in ", rate_of(r.write_bytes_per_second),
-             "; the rest would be copied while it is frozen");
+  return slower_than_writes(name_of(m), r.budget_bytes_per_second, r.write_bytes_per_second);
 }
 
 // ---- tables
@@ -380,7 +385,29 @@ Result<StartedMove> read_started(std::string body) {
   m.to = f.text("to");
   m.to_disk = f.text("to_disk");
   m.outcome = f.text("outcome");
+  if (const auto slow = f.object("will_not_converge")) {
+    m.written = slow->count("write_bytes_per_second");
+    m.budget = slow->count("budget_bytes_per_second");
+  }
   return m;
+}
+
+std::string started_text(const StartedMove& m) {
+  const std::string name = cat(m.topic, '/', m.partition);
+  if (m.outcome == "there") return cat(name, " is on ", m.to, " already\n");
+  if (m.outcome == "given") {
+    return cat(name, " is on ", m.to, " now (disk ", m.to_disk, "): it was never used (move ", m.id,
+               ")\n");
+  }
+  return cat(name, m.outcome == "started" ? " moves from " : " is moving already from ", m.from,
+             " to ", m.to, " (disk ", m.to_disk, "): move ", m.id, "\n",
+             m.budget == 0 ? std::string() : slower_than_writes(name, m.budget, m.written) + "\n",
+             "see narad cluster moves --watch --topic ", m.topic, "\n");
+}
+
+std::string aborted_text(const StartedMove& m) {
+  return cat("move ", m.id, " of ", m.topic, '/', m.partition, " to ", m.to,
+             " was aborted; it stays on ", m.from, "\n");
 }
 
 Result<PauseView> read_pause(std::string body) {

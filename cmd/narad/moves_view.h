@@ -78,8 +78,13 @@ struct StartedMove {
   std::string topic;
   std::uint64_t partition = 0;
   std::string from, to, to_disk, outcome;
+  // Bytes per second, if it will not converge.
+  std::uint64_t written = 0, budget = 0;
 };
 Result<StartedMove> read_started(std::string body);
+// A sentence and what to do next; of an order to abort, a sentence.
+std::string started_text(const StartedMove& move);
+std::string aborted_text(const StartedMove& move);
 
 // What became of an order to let moves wait, or go on.
 struct PauseView {

@@ -355,6 +355,23 @@ TEST(MovesTable, APausedMove_SaysWhatPausesIt) {
   ASSERT_EQ(changes(before, view.moves).size(), 1u);
 }
 
+TEST(StartedMove, ABudgetBelowWhatIsWritten_IsSaidAtOnce) {
+  const std::string head =
+      R"({"topic":"orders","partition":3,"from":"n1","to":"n2","to_disk":"d1","id":7,"outcome":"started")";
+  const auto said = [](const std::string& body) {
+    return started_text(read_started(body).value());
+  };
+  EXPECT_EQ(said(head + "}"),
+            "orders/3 moves from n1 to n2 (disk d1): move 7\n"
+            "see narad cluster moves --watch --topic orders\n");
+  EXPECT_EQ(said(head + R"(,"will_not_converge":{"write_bytes_per_second":8192,)"
+                        R"("budget_bytes_per_second":4096}})"),
+            "orders/3 moves from n1 to n2 (disk d1): move 7\n"
+            "will not converge at 4.0KiB/s: orders/3 takes in 8.0KiB/s; the rest would be copied "
+            "while it is frozen\n"
+            "see narad cluster moves --watch --topic orders\n");
+}
+
 TEST(MovesTable, ABudgetBelowWhatIsWritten_IsSaid) {
   const auto with = [](int budget) {
     return read_moves(cat(R"({"moves":[{"id":7,"topic":"orders","partition":3,"from":"n1","to":"n2",

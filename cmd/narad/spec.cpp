@@ -414,8 +414,9 @@ CommandSpec cluster_group() {
        .operands_max = 1,
        .summary = "Show or set how fast partitions may move",
        .details =
-           "RATE is what each node may receive by moves, all of them together: 50MB/s, 8MiB, or "
-           "off for no limit. It counts at once, for moves under way too, and in place of "
+           "RATE is what each node may receive by moves, all of them together, and what it may "
+           "send: 50MB/s, 8MiB, or off for no limit. It counts at once, for moves under way too, "
+           "and in place of "
            "moves.max_bytes_per_second of every node's configuration; clear lets that count again. "
            "Answers 0 also if it was so before, and says so.",
        .flags = {output},

@@ -69,6 +69,9 @@ class NullBroker final : public Broker {
     co_return std::vector<Result<void>>(handles.size(), ok());
   }
   Task<Result<metastore::StartAnswer>> start_move(metastore::MoveWish) override { co_return no(); }
+  Task<std::optional<std::uint64_t>> write_rate(TopicPartition, Nanos) override {
+    co_return std::nullopt;
+  }
   Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish, std::string) override {
     co_return no();
   }

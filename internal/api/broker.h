@@ -123,6 +123,10 @@ class Broker {
   virtual Task<Result<metastore::RateAnswer>> set_move_rate(
       std::optional<std::uint64_t> bytes_per_second) = 0;
   virtual Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish wish) = 0;
+  // Bytes per second that were written into the partition lately, as its owner has it; nothing if
+  // it does not say so within `deadline`.
+  virtual Task<std::optional<std::uint64_t>> write_rate(TopicPartition partition,
+                                                        Nanos deadline) = 0;
   // Asks all of `nodes` at once, and takes no longer than `deadline`.
   virtual Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) = 0;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "internal/metastore/move_budget.h"
 #include "internal/metastore/move_rules.h"
 #include "pkg/base/text.h"
 #include "pkg/json/decode.h"
@@ -53,13 +54,6 @@ std::optional<Running> running_with(const State& state, RaftIndex move_id) {
 
 std::int64_t seconds_of(UnixMillis time) { return time.value() / 1000; }
 
-// What the move is held to, as far as the metadata says; 0: nothing.
-std::uint64_t budget_of(const State& state, const Assignment& move) {
-  const std::uint64_t all = state.move_rate.value_or(0);
-  if (all == 0 || move.move_rate == 0) return std::max(all, move.move_rate);
-  return std::min(all, move.move_rate);
-}
-
 void write_report(json::Writer& w, const wire::MoveReport& r, std::uint64_t budget) {
   w.begin_object().member("phase", r.phase);
   w.member("bytes_done", r.bytes_done).member("bytes_total", r.bytes_total);
@@ -99,8 +93,8 @@ void write_pauses(json::Writer& w, const State& state, const Assignment& move) {
 }
 
 // Of a move under way, without the braces.
-void write_running(json::Writer& w, const State& state, const Running& running,
-                   const ReportsByNode* reports) {
+void write_running(json::Writer& w, const State& state, const metastore::Receivers& receivers,
+                   const Running& running, const ReportsByNode* reports) {
   const Assignment& a = *running.row;
   w.member("topic", running.partition.topic).member("partition", running.partition.partition);
   w.member("from", a.owner_node).member("to", a.target_node).member("id", a.move_id);
@@ -121,7 +115,7 @@ void write_running(json::Writer& w, const State& state, const Running& running,
   }
   if (said.report != nullptr) {
     w.key("report");
-    write_report(w, *said.report, budget_of(state, a));
+    write_report(w, *said.report, metastore::budget_of(state, receivers, a));
   } else if (reports != nullptr) {
     w.member("report_error", said.silence);
   }
@@ -196,10 +190,11 @@ std::optional<std::uint64_t> seconds_left(const wire::MoveReport& r) {
 
 std::string moves_body(const State& state, const MovesShown& shown) {
   json::Writer w;
+  const metastore::Receivers receivers = metastore::receivers_of(state);
   w.begin_object().key("moves").begin_array();
   for_each_running(state, shown, [&](const Running& running) {
     w.begin_object();
-    write_running(w, state, running, shown.reports);
+    write_running(w, state, receivers, running, shown.reports);
     w.end_object();
   });
   w.end_array();
@@ -230,7 +225,7 @@ std::optional<std::string> move_body(const State& state, RaftIndex move_id,
   json::Writer w;
   w.begin_object();
   if (const auto running = running_with(state, move_id)) {
-    write_running(w, state, *running, &reports);
+    write_running(w, state, metastore::receivers_of(state), *running, &reports);
     w.member("outcome", metastore::to_string(MoveOutcome::running));
   } else if (const MoveRecord* m = state.moves.find(metastore::move_key(move_id))) {
     write_ended(w, *m);
@@ -246,7 +241,8 @@ std::string destination_of(const State& state, RaftIndex move_id) {
   return running ? running->row->target_node : std::string();
 }
 
-std::string start_body(const TopicPartition& partition, const metastore::StartAnswer& answer) {
+std::string start_body(const TopicPartition& partition, const metastore::StartAnswer& answer,
+                       const std::optional<TooSlow>& slow) {
   const bool there = answer.outcome == metastore::StartOutcome::there;
   const bool moves = !answer.now.target_node.empty();
   json::Writer w;
@@ -255,7 +251,13 @@ std::string start_body(const TopicPartition& partition, const metastore::StartAn
   w.member("to", moves ? answer.now.target_node : answer.now.owner_node);
   w.member("to_disk", moves ? answer.now.target_disk : answer.now.owner_disk);
   if (!there) w.member("id", answer.move_id);
-  w.member("outcome", to_string(answer.outcome)).end_object();
+  w.member("outcome", to_string(answer.outcome));
+  if (slow) {
+    w.key("will_not_converge").begin_object();
+    w.member("write_bytes_per_second", slow->written);
+    w.member("budget_bytes_per_second", slow->budget).end_object();
+  }
+  w.end_object();
   return w.take() + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include "internal/api/query_fields.h"
 #include "internal/api/routes.h"
 #include "internal/api/status.h"
+#include "internal/metastore/move_budget.h"
 #include "pkg/base/text.h"
 
 namespace narad::api {
@@ -12,6 +13,7 @@ namespace {
 
 // A destination that is slower is named as one that did not answer.
 constexpr Nanos kReportDeadline = std::chrono::milliseconds(1500);
+constexpr Nanos kRateDeadline = std::chrono::seconds(1);
 
 // 409, with where the partition is and where it goes (ABT-7).
 http::Response refuse_order(const metastore::OrderRefusal& why, const Assignment& now) {
@@ -59,6 +61,21 @@ Task<http::Response> pause_many(Context& context, http::Request request, bool pa
   wish.node = std::move(node.value());
   call.target = wish.node.empty() ? std::string("all") : wish.node;
   co_return co_await pause_or_resume(context, call, std::move(wish));
+}
+
+// Whether the move that was ordered is held to less than its partition takes in: whoever ordered it
+// is told at once. What the owner does not say in time shows in the list of moves.
+Task<std::optional<TooSlow>> too_slow(Context& context, TopicPartition partition, Assignment move) {
+  const metastore::ViewPtr view = context.broker.view();
+  metastore::Receivers receivers = metastore::receivers_of(*view);
+  receivers.see(move);
+  TooSlow slow;
+  slow.budget = metastore::budget_of(*view, receivers, move);
+  if (slow.budget == 0) co_return std::nullopt;
+  const auto written = co_await context.broker.write_rate(std::move(partition), kRateDeadline);
+  if (!written || *written < slow.budget) co_return std::nullopt;
+  slow.written = *written;
+  co_return slow;
 }
 
 }  // namespace
@@ -109,7 +126,9 @@ Task<http::Response> start_move(Context& context, http::Request request) {
   const metastore::StartAnswer& a = answer.value();
   if (a.outcome == StartOutcome::refused) co_return refuse_order(a.refusal, a.now);
   const bool changed = a.outcome == StartOutcome::started || a.outcome == StartOutcome::given;
-  co_return http::json_response(changed ? 202 : 200, start_body(partition, a));
+  std::optional<TooSlow> slow;
+  if (a.outcome == StartOutcome::started) slow = co_await too_slow(context, partition, a.now);
+  co_return http::json_response(changed ? 202 : 200, start_body(partition, a, slow));
 }
 
 Task<http::Response> abort_move(Context& context, http::Request request) {

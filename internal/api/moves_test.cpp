@@ -326,6 +326,34 @@ TEST(StartMove, APartition_IsOnItsWay) {
   EXPECT_EQ(text(response, "outcome"), "on_its_way");
 }
 
+TEST(StartMove, OfAPartitionThatTakesInMoreThanMayBeFetched_SaysSo) {
+  Moving f;
+  f.apply(metastore::SetMoveRate{10'000});
+  f.broker.written = 6'000;
+  const char* to_n2 = R"({"topic":"orders","partition":1,"to":"n2"})";
+  EXPECT_EQ(f.post("/v1/cluster/moves", to_n2).body.find("converge"), std::string::npos);
+  EXPECT_EQ(f.broker.asked_for_rate.size(), 1u);
+  // Of what n1 may send, two nodes take a half each from now on.
+  f.mark_used(PartitionId(2));
+  f.set_target("n2", PartitionId(2));
+  const auto response =
+      f.post("/v1/cluster/moves", R"({"topic":"orders","partition":1,"to":"n3"})");
+  ASSERT_EQ(response.status, 202) << response.body;
+  EXPECT_NE(response.body.find(R"("outcome":"started","will_not_converge":{)"
+                               R"("write_bytes_per_second":6000,"budget_bytes_per_second":5000}})"),
+            std::string::npos)
+      << response.body;
+  expect_fits("MoveStarted", response.body);
+  f.apply(metastore::SetMoveRate{0});
+  EXPECT_EQ(f.post("/v1/cluster/moves", to_n2).body.find("converge"), std::string::npos);
+  EXPECT_EQ(f.broker.asked_for_rate.size(), 2u) << "no budget, no question";
+  f.broker.written.reset();
+  f.apply(metastore::SetMoveRate{10'000});
+  EXPECT_EQ(f.post("/v1/cluster/moves", R"({"topic":"orders","partition":1,"to":"n3"})").status,
+            202)
+      << "an owner that says nothing holds nobody up";
+}
+
 TEST(StartMove, ItIsThereAlready_Is200WithoutAMove) {
   Moving f;
   const auto response =

@@ -480,7 +480,7 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
       "type": "object", "required": ["set"],
       "properties": {
         "set": {"type": "boolean", "description": "false: each node goes by moves.max_bytes_per_second of its own configuration."},
-        "max_bytes_per_second": {"type": "integer", "minimum": 0, "description": "What each node may receive by moves; one budget for all of them. 0: no limit."},
+        "max_bytes_per_second": {"type": "integer", "minimum": 0, "description": "What each node may receive by moves, and what it may send; one budget for all of them in each direction. 0: no limit."},
         "changed": {"type": "boolean", "description": "After an order: false if it was so before."}
       }
     },
@@ -519,7 +519,7 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
         "bytes_total": {"type": "integer", "minimum": 0},
         "bytes_per_second": {"type": "integer", "minimum": 0},
         "write_bytes_per_second": {"type": "integer", "minimum": 0, "description": "Into the partition, meanwhile."},
-        "budget_bytes_per_second": {"type": "integer", "minimum": 1024, "description": "The most that it gets, by the throttle of all moves or its own; left out without one. Below what is written meanwhile it will not converge: the rest is copied while the partition is frozen."},
+        "budget_bytes_per_second": {"type": "integer", "minimum": 1024, "description": "The most that it gets, by the throttle of all moves, its share of what the source may send, or its own; left out without one. Below what is written meanwhile it will not converge: the rest is copied while the partition is frozen."},
         "seconds_left": {"type": "integer", "minimum": 0, "description": "Left out where it would be a guess."},
         "stalled_seconds": {"type": "integer", "minimum": 30, "description": "Since a byte arrived, if that is too long ago."},
         "passes": {"type": "integer", "minimum": 0},
@@ -566,7 +566,15 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
         "to": {"type": "string"},
         "to_disk": {"type": "string"},
         "id": {"type": "integer", "minimum": 1, "description": "Of the move; left out if there is none."},
-        "outcome": {"type": "string", "enum": ["started", "given", "there", "on_its_way"]}
+        "outcome": {"type": "string", "enum": ["started", "given", "there", "on_its_way"]},
+        "will_not_converge": {
+          "type": "object", "required": ["write_bytes_per_second", "budget_bytes_per_second"],
+          "description": "There if the partition takes in no less than the move may fetch: the rest will be copied while it is frozen.",
+          "properties": {
+            "write_bytes_per_second": {"type": "integer", "minimum": 1},
+            "budget_bytes_per_second": {"type": "integer", "minimum": 1}
+          }
+        }
       }
     },
     "MoveAborted": {

@@ -41,6 +41,8 @@ class FakeBroker final : public Broker {
   Env* env = nullptr;
   ReportsByNode reports;
   std::vector<std::string> asked_for_reports;
+  std::vector<TopicPartition> asked_for_rate;
+  std::optional<std::uint64_t> written;  // into every partition, a second
   QuarantineByNode quarantined;
   std::vector<std::string> asked_for_quarantine;
   // What comes of orders about members and plans.
@@ -193,6 +195,10 @@ class FakeBroker final : public Broker {
   }
   Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish wish) override {
     return metastore::pause_moves(*proposer, std::move(wish));
+  }
+  Task<std::optional<std::uint64_t>> write_rate(TopicPartition partition, Nanos) override {
+    asked_for_rate.push_back(std::move(partition));
+    co_return written;
   }
   Task<ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos) override {
     asked_for_reports = std::move(nodes);

@@ -50,6 +50,7 @@ class Judge {
     state_.topics.for_each([&](const metastore::TopicRowPtr& row) {
       for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
         const Assignment& a = row->assignments[p];
+        if (state_.paused(a)) ++(a.owner_node == id() ? paused_ : paused_elsewhere_);
         if (a.owner_node == id()) look_at_owned(*row, a, p);
         if (a.target_node == id() && a.owner_node != id()) look_at_inbound(*row, a, p);
       }
@@ -114,7 +115,28 @@ class Judge {
          cat("owns ", counted(moving, "partition", "partitions"), ", ",
              outbound_ == 0 ? std::string("none") : cat(outbound_), " on the way (",
              first_used_.empty() || dead() ? first_unused_ : first_used_,
-             moving > 1 ? " and more" : "", ")"));
+             moving > 1 ? " and more" : "", ")", what_waits_for_a_person()));
+  }
+
+  // Paused moves keep their places among those that are under way at once.
+  std::string what_waits_for_a_person() const {
+    if (state_.moves_paused) {
+      return "; all moves are paused: narad cluster moves resume --all lets them go on";
+    }
+    if (member_.moves_paused) {
+      return cat("; its moves are paused: narad cluster moves resume --node ", id(),
+                 " lets them go on");
+    }
+    if (paused_ > 0) {
+      return cat("; ", paused_, " of these moves ", paused_ == 1 ? "is" : "are",
+                 " paused: narad cluster moves says by what, narad cluster moves resume lets them "
+                 "go on");
+    }
+    if (outbound_ > 0 || paused_elsewhere_ == 0) return {};
+    return cat("; its own wait for a place, and ",
+               counted(paused_elsewhere_, "paused move of another node takes one",
+                       "paused moves of other nodes take some"),
+               ": see narad cluster moves");
   }
 
   bool has_receiver() const {
@@ -242,6 +264,7 @@ class Judge {
   const DrainAsked asked_;
   const bool wal_lost_;
   std::uint64_t outbound_ = 0, rescues_ = 0;
+  std::uint64_t paused_ = 0, paused_elsewhere_ = 0;
   std::uint64_t stranded_ = 0;  // with messages, on disks that a living owner does not have
   std::string first_stranded_;
   std::string first_used_, first_unused_, first_inbound_, first_rescue_;

@@ -230,5 +230,32 @@ TEST(Decommission, OwnPartitions_AreCountedWithWhatIsOnItsWay) {
   EXPECT_EQ(v.unused, 1u);
 }
 
+TEST(Decommission, PausedMoves_AreSaidWithWhatLetsThemGoOn) {
+  Draining t(4);
+  for (const char* name : {"a", "b"}) t.topic(name, "n4");
+  t.topic("c", "n3");
+  t.drain("n4");
+  t.empty_wal("n4");
+  const auto detail = [&] { return t.judge("n4", during).reasons.at(0).detail; };
+  const auto pause = [&](const std::string& name, bool paused) {
+    const Assignment& a = t.row(name);
+    ASSERT_TRUE(
+        t.run(metastore::PauseMove{name, a.incarnation, PartitionId(0), a.move_id, paused}).done());
+  };
+  t.move("c", "n2");
+  EXPECT_EQ(detail(), "owns 2 partitions, none on the way (a/0 and more)");
+  pause("c", true);
+  EXPECT_THAT(detail(), HasSubstr("none on the way (a/0 and more); its own wait for a place, and 1 "
+                                  "paused move of another node takes one"));
+  t.move("a", "n2");
+  EXPECT_THAT(detail(), ::testing::Not(HasSubstr("paused"))) << "others' pauses do not hold it";
+  pause("a", true);
+  EXPECT_THAT(detail(), HasSubstr("1 on the way (a/0 and more); 1 of these moves is paused: "));
+  t.run(metastore::PauseMoves{"n4", true});
+  EXPECT_THAT(detail(), HasSubstr("its moves are paused: narad cluster moves resume --node n4"));
+  t.run(metastore::PauseMoves{"", true});
+  EXPECT_THAT(detail(), HasSubstr("all moves are paused: narad cluster moves resume --all"));
+}
+
 }  // namespace
 }  // namespace narad::cluster

@@ -65,7 +65,7 @@ std::string told(const State& state, const MovePlan& plan, const Explained& e,
       return cat(why, ": it is to go to ", e.to, " once fewer moves are under way");
     case Verdict::in_flight:
       return cat("it is on its way from ", a.owner_node, " to ", a.target_node, " (move ",
-                 a.move_id, ")");
+                 a.move_id, state.paused(a) ? "), and paused" : ")");
     case Verdict::at_home:
       return cat(why, ": it stays");
     case Verdict::pinned:

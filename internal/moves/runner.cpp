@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "internal/metastore/move_budget.h"
 #include "internal/metastore/pass_gate.h"
 #include "internal/moves/worker.h"
 #include "pkg/base/text.h"
@@ -27,6 +28,7 @@ struct Runner::Impl {
   std::vector<std::function<void()>> listeners;
   using Seen = std::pair<RaftIndex, RaftIndex>;  // versions of topics and assignments
   metastore::PassGate<Seen> gate{shop.timing.full_pass};
+  metastore::Receivers receivers;  // as the assignments had it that were read last
   Nanos next_tick{0};
   std::vector<MoveKey> leftovers;  // moves of which an earlier process left something staged
   std::vector<MoveDisk> unseen;    // disks whose staging could not be looked at wholly
@@ -60,11 +62,13 @@ constexpr std::ptrdiff_t kWorkersMax = 16;
 bool Runner::Impl::read_assignments() {
   const metastore::ViewPtr view = shop.metastore.view();
   bool all = true;
+  receivers = {};
   std::ptrdiff_t room = kWorkersMax - std::count_if(workers.begin(), workers.end(),
                                                     [](auto& w) { return !w.second->idle(); });
   view->topics.for_each([&](const metastore::TopicRowPtr& row) {
     for (std::size_t p = 0; p < row->assignments.size(); ++p) {
       const Assignment& a = row->assignments[p];
+      receivers.see(a);
       const bool here = a.move_id.value() != 0 && a.target_node == shop.node_id &&
                         !(a.owner_node == shop.node_id && a.owner_disk == a.target_disk);
       if (!here || a.owner_node.empty() || workers.contains(a.move_id)) continue;
@@ -118,7 +122,9 @@ void Runner::Impl::look(bool is_tick) {
   }
   ++shop.stats.full_passes;
   gate.reset();
-  if (!read_assignments()) return;  // RUN-4
+  const bool all = read_assignments();
+  set_throttle();
+  if (!all) return;  // RUN-4
   gate.passed(at, env.clock.mono());
 }
 
@@ -203,9 +209,16 @@ Task<void> Runner::Impl::take_up_leftovers() {
   }
 }
 
-// What the cluster has agreed on comes before this node's own configuration.
+// What the cluster has agreed on comes before this node's own configuration. A source that sends to
+// this node alone is held to what this node may receive.
 void Runner::Impl::set_throttle() {
-  shop.throttle.set_rate(shop.metastore.view()->move_rate.value_or(shop.timing.bytes_per_second));
+  const std::uint64_t budget =
+      shop.metastore.view()->move_rate.value_or(shop.timing.bytes_per_second);
+  shop.throttle.set_rate(budget);
+  for (auto& [node, throttle] : shop.from) {
+    const std::size_t n = node == shop.node_id ? 1 : receivers.of(node);
+    throttle.set_rate(n == 1 ? 0 : metastore::sending_share(budget, n));
+  }
 }
 
 Task<void> Runner::Impl::run() {

@@ -46,6 +46,48 @@ TEST_F(RunnerTest, Throttle_OfTheMoveItself_HoldsItBesideThatOfAll) {
   }
 }
 
+// The throttle is a budget for each node and direction: of what the source may send, each node that
+// it sends to takes its share, and the last one all of it.
+TEST_F(RunnerTest, Throttle_OfASourceThatSendsToTwo_IsShared) {
+  const auto other = [&](const char* to) {
+    const Assignment now = *world.metastore().view()->assignment(kPartition.topic, PartitionId(1));
+    metastore::SetTarget entry;
+    entry.name = kPartition.topic;
+    entry.incarnation = kLife;
+    entry.partition = PartitionId(1);
+    entry.owner_node = now.owner_node;
+    entry.move_id = now.move_id;
+    entry.target_node = to;
+    entry.target_disk = now.owner_disk;
+    return entry;
+  };
+  const auto fetched_in = [&](Nanos time) {
+    const std::uint64_t before = world.source.chunk_bytes;
+    world.pass(time);
+    return static_cast<double>(world.source.chunk_bytes - before);
+  };
+  world.log.append(2'000, 1000);
+  ASSERT_TRUE(world.boot());
+  const std::string disk = world.row().owner_disk;
+  metastore::MarkUsed used{kPartition.topic, kLife, PartitionId(1), kSource, disk};
+  ASSERT_TRUE(world.propose(used).value().done());
+  ASSERT_TRUE(world.propose(other("e")).value().done());
+  ASSERT_TRUE(world.propose(metastore::SetMoveRate{20'000}).value().done());
+  world.set_target();
+  ASSERT_TRUE(world.until([&] { return world.source.chunks > 2; }, 60s));
+  world.pass(2s);
+  EXPECT_NEAR(fetched_in(20s), 200'000, 20'000) << "the other half is for e";
+  metastore::ClearTarget clear;
+  clear.name = kPartition.topic;
+  clear.incarnation = kLife;
+  clear.partition = PartitionId(1);
+  clear.target_node = "e";
+  clear.move_id = world.metastore().view()->assignment(kPartition.topic, PartitionId(1))->move_id;
+  ASSERT_TRUE(world.propose(clear).value().done());
+  world.pass(2s);
+  EXPECT_NEAR(fetched_in(20s), 400'000, 40'000);
+}
+
 // ---- pauses
 
 struct PausedMove : RunnerTest {

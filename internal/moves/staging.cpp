@@ -169,6 +169,7 @@ Result<void> Staging::write_record() {
   const std::string text = encode_staging_record(record_);
   NARAD_TRY(replace_file(fs_, join_path(directory_, kStagingRecordName), as_bytes(text)));
   unrecorded_ = 0;
+  record_stale_ = false;
   return ok();
 }
 
@@ -209,7 +210,7 @@ const wire::ListedSegment* Staging::listed(Offset base) const {
   return at != all.end() && at->base == base ? &*at : nullptr;
 }
 
-Result<void> Staging::accept(wire::Listing listing, UnixMillis arrived_at,
+Result<void> Staging::accept(wire::Listing listing, UnixMillis arrived_at, Recorded recorded,
                              bool plant_believes_less) {
   const TakenListing* before = reached_source() ? &newest() : nullptr;
   const std::string why = went_back(before, record_.highest_hwm, listing);
@@ -227,7 +228,8 @@ Result<void> Staging::accept(wire::Listing listing, UnixMillis arrived_at,
   const bool news = before == nullptr || !same_bytes(before->listing, listing);
   record_.highest_hwm = listing.hwm;
   record_.newest = TakenListing{std::move(listing), arrived_at};
-  if (news) {
+  record_stale_ = record_stale_ || news;
+  if (record_stale_ && recorded == Recorded::now) {
     NARAD_TRY(write_record());
   }
   if (!gone.empty()) {
@@ -345,7 +347,7 @@ bool Staging::whole(Offset base) const {
 
 Result<void> Staging::sync() {
   NARAD_TRY(sync_files());
-  return unrecorded_ == 0 ? Result<void>(ok()) : write_record();
+  return unrecorded_ == 0 && !record_stale_ ? Result<void>(ok()) : write_record();
 }
 
 Result<void> Staging::sync_files() {
@@ -363,9 +365,13 @@ Result<void> Staging::sync_files() {
   return *trouble;
 }
 
+Result<void> sync_file(FileSystem& fs, const std::string& path) {
+  NARAD_TRY(auto file, fs.open(path, OpenMode::read_write));
+  return file->sync();
+}
+
 Result<void> Staging::sync_segment(Offset base, Segment& segment) {
-  NARAD_TRY(auto file, fs_.open(path(base), OpenMode::read_write));
-  NARAD_TRY(file->sync());
+  NARAD_TRY(sync_file(fs_, path(base)));
   count_synced(segment);
   return ok();
 }

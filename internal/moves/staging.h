@@ -71,6 +71,9 @@ Result<void> settle_install(FileSystem& fs, const std::string& directory,
 // Removes staging.json from an installed copy that the flip has made the partition's own.
 Result<void> tidy_install(FileSystem& fs, const std::string& directory);
 
+// Of a file that is closed. What it answers is all that is known of it.
+Result<void> sync_file(FileSystem& fs, const std::string& path);
+
 class Staging {
  public:
   // Takes up what is there of this very move, or makes the directory. conflict: it holds something
@@ -89,11 +92,15 @@ class Staging {
   // REQUIRES: reached_source().
   const TakenListing& newest() const { return *record_.newest; }
 
+  enum class Recorded : std::uint8_t {
+    now,
+    with_the_copy,  // by sync() or finish() at the latest: traffic waits for what comes next
+  };
   // Takes over a listing. conflict, with the reason, if it is not of the log that is staged:
   // nothing was changed then. Drops segments that retention took at the source, cuts back what is
   // longer than listed (CMT-6), makes a file for each segment (G12).
   Result<void> accept(wire::Listing listing, UnixMillis arrived_at,
-                      bool plant_believes_less = false);
+                      Recorded recorded = Recorded::now, bool plant_believes_less = false);
 
   // What the newest listing has and the files lack, in order, at most `range_bytes` each.
   std::vector<SegmentRange> missing(std::uint64_t range_bytes) const;
@@ -156,9 +163,15 @@ class Staging {
     std::uint32_t cursors_dropped = 0;  // that did not verify here (CUR-5)
     wire::MoveMarker marker;
   };
-  // Makes a partition of it, durably, in the order of DUR: segments with their ages, hwm, consumer
-  // state, cursors, marker, directory. REQUIRES: verify() found no problem.
+  // Makes a partition of it, durably (DUR): segments with their ages, hwm, consumer state, cursors,
+  // marker; then their directory. What has been taken off again counts whole after a restart.
+  // REQUIRES: verify() found no problem.
   Result<Finished> finish(const FinishPlan& plan);
+  // The same in parts, for who can sync many files at once. begin_finish() writes everything, and
+  // answers the files that sync_file() is to be called for; with what came of each, in that order,
+  // end_finish() puts them in place, if all went well. Nothing else of this class in between.
+  Result<std::vector<std::string>> begin_finish(const FinishPlan& plan);
+  Result<Finished> end_finish(const std::vector<Result<void>>& synced);
 
   // Throws away all that was copied, to begin again. REQUIRES (proof): the source has just
   // confirmed under a freeze that held that it has everything up to the HWM it listed (VER-2).
@@ -211,8 +224,10 @@ class Staging {
   Result<seglog::ScanOptions> scan_of(Offset base, const Segment& segment) const;
   Result<Offset> walk_last(std::optional<Offset> cut_at, std::uint64_t* at) const;
   Result<void> set_ages(UnixMillis now);
-  Result<void> write_small_files(const FinishPlan& plan, Finished& out);
-  Result<void> write_cursors(Finished& out);
+  Result<void> write_small_files(const FinishPlan& plan);
+  Result<void> write_cursors();
+  Result<void> write_beside(const std::string& name, ByteView content);
+  Result<void> remove_stale_cursors(const std::vector<std::string>& written);
   wire::Receipt receipt(wire::Receipt known) const;
 
   FileSystem& fs_;
@@ -222,6 +237,13 @@ class Staging {
   LogId log_{0};  // as listed
   std::map<Offset, Segment> segments_;
   std::uint64_t unrecorded_ = 0;  // bytes synced since the record was written
+  bool record_stale_ = false;     // it does not have the newest listing
+  struct Finishing {
+    Finished out;
+    std::vector<Offset> segments;    // to be synced
+    std::vector<std::string> names;  // of files that lie there as `.tmp`
+  };
+  std::unique_ptr<Finishing> finishing_;
 };
 
 }  // namespace narad::moves

@@ -1,6 +1,5 @@
 // Staging: a partition made of what was copied, and what becomes of staging that nobody wants.
 #include <algorithm>
-#include <set>
 
 #include "internal/delivery/consumer_state.h"
 #include "internal/moves/cursor_rules.h"
@@ -22,19 +21,6 @@ namespace {
 constexpr std::size_t kScanWindow = 256u << 10;
 constexpr std::size_t kHeadBytes = 64u << 10;  // more than the largest control frame
 constexpr std::uint64_t kReceiptSeed = 0;
-
-// As replace_file(), but for the sync of the directory, which the caller makes once for all.
-Result<void> put_file(FileSystem& fs, const std::string& path, ByteView content) {
-  const std::string temporary = path + ".tmp";
-  // A temporary that was left was never renamed: nothing relies on it.
-  if (auto r = fs.remove(temporary); !r && r.error().code() != Errc::not_found) return r.error();
-  {
-    NARAD_TRY(auto file, fs.open(temporary, OpenMode::create_new));
-    NARAD_TRY(write_all(*file, content, 0));
-    NARAD_TRY(file->datasync());
-  }
-  return fs.rename(temporary, path);
-}
 
 Result<std::optional<LogId>> log_of(FileSystem& fs, const std::string& path) {
   NARAD_TRY(auto file, fs.open(path, OpenMode::read));
@@ -186,33 +172,47 @@ Result<void> Staging::set_ages(UnixMillis now) {
   return ok();
 }
 
-// CUR-2, CUR-5, CUR-6. What an earlier finish() wrote and the source does not ship any more goes: a
-// link without a cursor begins at the oldest record (CUR-9), and a stale one might skip.
-Result<void> Staging::write_cursors(Finished& out) {
+// For end_finish() to put in place.
+Result<void> Staging::write_beside(const std::string& name, ByteView content) {
+  const std::string temporary = join_path(directory_, name) + ".tmp";
+  // A temporary that was left was never renamed: nothing relies on it.
+  if (auto r = fs_.remove(temporary); !r && r.error().code() != Errc::not_found) return r.error();
+  NARAD_TRY(auto file, fs_.open(temporary, OpenMode::create_new));
+  NARAD_TRY(write_all(*file, content, 0));
+  finishing_->names.push_back(name);
+  return ok();
+}
+
+// CUR-2, CUR-5, CUR-6.
+Result<void> Staging::write_cursors() {
   const Offset hwm = newest().listing.hwm;
-  std::set<std::string> written;
   for (const wire::Sidecar& sidecar : newest().listing.cursors) {
     auto cursor = decode_cursor_file(as_bytes(sidecar.bytes), owner_.incarnation);
     if (!cursor || cursor->child != sidecar.child) {
-      ++out.cursors_dropped;
+      ++finishing_->out.cursors_dropped;
       continue;
     }
     cursor->next = std::min(cursor->next, hwm);
-    const std::string name = cursor_file_name(sidecar.child);
     const Bytes file = encode_cursor_file(*cursor, owner_.incarnation);
-    NARAD_TRY(put_file(fs_, join_path(directory_, name), file));
-    written.insert(name);
+    NARAD_TRY(write_beside(cursor_file_name(sidecar.child), file));
   }
+  return ok();
+}
+
+// What an earlier finish() wrote and the source does not ship any more: a link without a cursor
+// begins at the oldest record (CUR-9), and a stale one might skip.
+Result<void> Staging::remove_stale_cursors(const std::vector<std::string>& written) {
   NARAD_TRY(std::vector<std::string> names, fs_.list(directory_));
   for (const std::string& name : names) {
-    if (!is_cursor_file_name(name) || written.contains(name)) continue;
+    if (!is_cursor_file_name(name)) continue;
+    if (std::find(written.begin(), written.end(), name) != written.end()) continue;
     // Proof: an earlier finish() of this copy made it.
     NARAD_TRY(fs_.remove(join_path(directory_, name)));
   }
   return ok();
 }
 
-Result<void> Staging::write_small_files(const FinishPlan& plan, Finished& out) {
+Result<void> Staging::write_small_files(const FinishPlan& plan) {
   const wire::Listing& listing = newest().listing;
   if (listing.segments.empty()) {
     // Nothing was ever there; whoever owns a used partition must find its log.
@@ -226,15 +226,15 @@ Result<void> Staging::write_small_files(const FinishPlan& plan, Finished& out) {
     // All of it is synced and ends exactly there, as after a clean close.
     NARAD_TRY(const LogId log, known_log());
     const Bytes hwm = seglog::encode_hwm_file(1, {listing.hwm, log, true});
-    NARAD_TRY(put_file(fs_, join_path(directory_, std::string(seglog::kHwmName)), hwm));
+    NARAD_TRY(write_beside(std::string(seglog::kHwmName), hwm));
   }
   const CopiedPositions copied = copied_positions(listing, listing.hwm);
-  out.frontier_capped = copied.capped;
-  out.frontier_listed = listing.frontier;
+  finishing_->out.frontier_capped = copied.capped;
+  finishing_->out.frontier_listed = listing.frontier;
   const delivery::SnapshotId id{owner_.incarnation.value(), 1};
   const Bytes snapshot = delivery::encode_snapshot(id, copied.positions);
-  NARAD_TRY(put_file(fs_, join_path(directory_, delivery::kSnapshotFileName), snapshot));
-  return write_cursors(out);
+  NARAD_TRY(write_beside(delivery::kSnapshotFileName, snapshot));
+  return write_cursors();
 }
 
 wire::Receipt Staging::receipt(wire::Receipt r) const {
@@ -255,17 +255,22 @@ wire::Receipt Staging::receipt(wire::Receipt r) const {
 }
 
 Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
+  NARAD_TRY(const auto files, begin_finish(plan));
+  std::vector<Result<void>> synced;
+  for (const std::string& file : files) synced.push_back(sync_file(fs_, file));
+  return end_finish(synced);
+}
+
+Result<std::vector<std::string>> Staging::begin_finish(const FinishPlan& plan) {
   NARAD_ASSERT(reached_source());
-  Finished out;
-  NARAD_TRY(set_ages(plan.now));
-  // Not recorded: of a copy that is taken off again a restart would fetch the last bytes once more.
-  NARAD_TRY(sync_files());
   if (segments_.size() != newest().listing.segments.size()) {
     return Error(Errc::unavailable, cat(directory_, ": a file had to be dropped; copying goes on"));
   }
-  NARAD_TRY(write_small_files(plan, out));
+  finishing_ = std::make_unique<Finishing>();
+  NARAD_TRY(set_ages(plan.now));
+  NARAD_TRY(write_small_files(plan));
 
-  wire::MoveMarker& marker = out.marker;
+  wire::MoveMarker& marker = finishing_->out.marker;
   marker.move_id = owner_.move_id;
   marker.epoch = plan.epoch;
   marker.source = owner_.source;
@@ -274,15 +279,58 @@ Result<Staging::Finished> Staging::finish(const FinishPlan& plan) {
   marker.promoted_hwm = newest().listing.hwm;
   marker.force_promoted = plan.epoch == 0;
   marker.installed_at = plan.now;
-  marker.durable_at = plan.now;  // true once this has returned, before which nothing is installed
+  marker.durable_at = plan.now;  // true once end_finish() has returned; before that it is not there
   marker.links = joined_links(newest().listing.links, plan.links);
   marker.receipt = receipt(plan.receipt);
-  const std::string text = wire::encode_marker_file(marker);
-  NARAD_TRY(put_file(fs_, join_path(directory_, wire::kMoveMarkerFileName), as_bytes(text)));
+  NARAD_TRY(write_beside(wire::kMoveMarkerFileName, as_bytes(wire::encode_marker_file(marker))));
+
+  StagingRecord record = record_;
+  record.synced.clear();
+  for (const auto& [base, segment] : segments_) record.synced.push_back({base, segment.bytes});
+  NARAD_TRY(write_beside(kStagingRecordName, as_bytes(encode_staging_record(record))));
+
+  std::vector<std::string> files;
+  for (const auto& [base, segment] : segments_) {
+    if (!segment.dirty) continue;
+    finishing_->segments.push_back(base);
+    files.push_back(path(base));
+  }
+  for (const std::string& name : finishing_->names) {
+    files.push_back(join_path(directory_, name) + ".tmp");
+  }
+  return files;
+}
+
+Result<Staging::Finished> Staging::end_finish(const std::vector<Result<void>>& synced) {
+  NARAD_ASSERT(finishing_ != nullptr);
+  const Finishing f = std::move(*finishing_);
+  finishing_.reset();
+  NARAD_ASSERT(synced.size() == f.segments.size() + f.names.size());
+  std::vector<Offset> failed;
+  for (std::size_t i = 0; i < f.segments.size(); ++i) {
+    if (synced[i]) {
+      count_synced(segments_.at(f.segments[i]));
+    } else {
+      failed.push_back(f.segments[i]);
+    }
+  }
+  if (!failed.empty()) {
+    NARAD_TRY(drop(failed));  // as in sync()
+  }
+  for (const Result<void>& outcome : synced) {
+    if (!outcome) return outcome.error();
+  }
+  for (const std::string& name : f.names) {
+    const std::string to = join_path(directory_, name);
+    NARAD_TRY(fs_.rename(to + ".tmp", to));
+  }
+  unrecorded_ = 0;
+  record_stale_ = false;
+  NARAD_TRY(remove_stale_cursors(f.names));
   // Once for all of them: before it the marker is of no use, since nothing is at the path. The name
   // of this directory was synced when it was made, or renamed back.
   NARAD_TRY(fs_.sync_dir(directory_));
-  return out;
+  return f.out;
 }
 
 }  // namespace narad::moves

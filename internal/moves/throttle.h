@@ -1,6 +1,6 @@
 #pragma once
-// One budget of bytes for all moves that arrive at a node. What one move does not use the others
-// may.
+// One budget of bytes for several moves: all that arrive at a node, or those of them from one
+// source. What one move does not use the others may.
 #include "pkg/async/event.h"
 #include "pkg/async/task.h"
 

@@ -27,6 +27,7 @@ Worker::Worker(Workshop& shop, MoveKey key)
       key_(std::move(key)),
       mover_(shop.timing, key_, shop.env.clock.mono()),
       own_(shop.env, 0),
+      from_(shop.from_source(key_.source)),
       wake_(shop.env),
       tasks_(shop.env) {}
 
@@ -337,6 +338,34 @@ Task<void> Worker::start_over() {
   mover_.on_started_over(now());
 }
 
+struct Worker::Syncs {
+  Syncs(Env& env, std::size_t n)
+      : outcomes(n, Error(Errc::unavailable, "not synced")), left(n), ended(env) {}
+  std::vector<Result<void>> outcomes;
+  std::size_t left;
+  Event ended;
+};
+
+Task<void> Worker::sync_one(Env& env, std::shared_ptr<Syncs> syncs, std::size_t i,
+                            std::string path) {
+  auto work = [&fs = env.fs, path = std::move(path)] { return sync_file(fs, path); };
+  syncs->outcomes[i] = co_await blocking(env, "sync copy", std::move(work));
+  if (--syncs->left == 0) syncs->ended.notify_all();
+}
+
+// All files at once: traffic waits, and a disk that is asked for several syncs makes one of them.
+Task<Result<Staging::Finished>> Worker::finish_copy(Staging::FinishPlan plan) {
+  auto write = [plan = std::move(plan)](Staging& staging) { return staging.begin_finish(plan); };
+  NARAD_CO_TRY(const auto files, co_await job("write what lies beside a copy", std::move(write)));
+  auto syncs = std::make_shared<Syncs>(env_, files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    tasks_.spawn("sync copy", sync_one(env_, syncs, i, files[i]));
+  }
+  while (syncs->left > 0) co_await syncs->ended.wait();
+  auto end = [syncs](Staging& staging) { return staging.end_finish(syncs->outcomes); };
+  co_return co_await job("finish copy", std::move(end));
+}
+
 Task<void> Worker::finish(Step step) {
   Staging::FinishPlan plan;
   plan.self = key_.self;
@@ -346,8 +375,7 @@ Task<void> Worker::finish(Step step) {
   const metastore::ViewPtr view = shop_.metastore.view();
   plan.links = links_of(*view, key_.partition.topic);
   plan.receipt = mover_.receipt(now());
-  auto work = [plan](Staging& staging) { return staging.finish(plan); };
-  auto finished = co_await job("finish copy", std::move(work));
+  auto finished = co_await finish_copy(std::move(plan));
   if (!finished) {
     fail(finished.error());
     co_return;

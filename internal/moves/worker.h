@@ -30,12 +30,19 @@ struct Workshop {
   LeaderCalls& leader;
   InstallPlace& place;
   RunnerTiming timing;
-  Throttle throttle;
+  Throttle throttle;  // of what arrives at this node
   RunnerStats stats;
   std::map<RaftIndex, Reserved> reserved{};  // by move id
   // Held by a worker while it syncs what it copies: one file after the other reaches the disk, so
   // that a commit of this node never waits behind more than one piece.
   Mutex syncing{env};
+  // This node's share of what each source may send (metastore/move_budget.h). Never removed: those
+  // who wait in one hold on to it.
+  std::map<std::string, Throttle> from{};
+
+  Throttle& from_source(const std::string& node) {
+    return from.try_emplace(node, env, 0).first->second;
+  }
 };
 
 class Worker {
@@ -74,6 +81,10 @@ class Worker {
   Task<void> fence();
   Task<void> start_over();
   Task<void> finish(Step step);
+  Task<Result<Staging::Finished>> finish_copy(Staging::FinishPlan plan);
+  struct Syncs;
+  static Task<void> sync_one(Env& env, std::shared_ptr<Syncs> syncs, std::size_t i,
+                             std::string path);
   Task<void> install();
   Task<void> flip(Step step);
   Task<void> ask_silence();
@@ -140,7 +151,8 @@ class Worker {
   Env& env_;
   const MoveKey key_;
   Mover mover_;
-  Throttle own_;  // the move's, beside that of all moves to this node
+  Throttle own_;    // the move's, beside that of all moves to this node
+  Throttle& from_;  // and that of all from its source to this node
   Event wake_;
   std::shared_ptr<Staging> staging_;
   bool held_ = false;        // the phase that tests hold open was

@@ -140,9 +140,11 @@ Task<void> Worker::pass(Step step) {
     co_return;
   }
   const UnixMillis arrived = env_.clock.wall_millis();
-  auto take = [listing = std::move(listing.value()), arrived,
+  const auto recorded =
+      mover_.phase() == "draining" ? Staging::Recorded::with_the_copy : Staging::Recorded::now;
+  auto take = [listing = std::move(listing.value()), arrived, recorded,
                believe = shop_.timing.plant_believes_less](Staging& staging) mutable {
-    return staging.accept(std::move(listing), arrived, believe);
+    return staging.accept(std::move(listing), arrived, recorded, believe);
   };
   auto accepted = co_await job("take listing", std::move(take));
   if (!accepted && accepted.error().code() == Errc::conflict) {
@@ -177,8 +179,8 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
     NARAD_CO_TRY(more, co_await job("read staging back", unread));
   }
   auto fetch = std::make_shared<Fetch>(env_);
-  fetch->ranges = staging_->missing(own_.at_once(
-      shop_.throttle.at_once(std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax))));
+  const std::uint64_t chunk = std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax);
+  fetch->ranges = staging_->missing(own_.at_once(from_.at_once(shop_.throttle.at_once(chunk))));
   fetch->window = std::max<std::size_t>(1, shop_.timing.chunks_in_flight);
   const bool draining = mover_.phase() == "draining";
   fetch->frozen = draining;
@@ -261,10 +263,7 @@ Task<Result<void>> Worker::begin_sync(Offset base, bool whole) {
 
 Task<void> Worker::sync_beside(Worker* self, std::shared_ptr<Sync> sync) {
   Mutex::Guard guard = co_await self->shop_.syncing.lock();
-  auto work = [&fs = self->env_.fs, path = sync->path]() -> Result<void> {
-    NARAD_TRY(auto file, fs.open(path, OpenMode::read_write));
-    return file->sync();
-  };
+  auto work = [&fs = self->env_.fs, path = sync->path] { return sync_file(fs, path); };
   sync->outcome.emplace(co_await blocking(self->env_, "sync copy", std::move(work)));
   sync->ended.notify_all();
 }
@@ -305,9 +304,12 @@ Task<void> Worker::fetch_some(std::shared_ptr<Fetch> fetch) {
     const std::size_t i = fetch->next++;
     const SegmentRange range = fetch->ranges[i];
     if (fetch->frozen) {
+      from_.take_now(range.bytes);
       shop_.throttle.take_now(range.bytes);
     } else {
       co_await own_.take(range.bytes);
+      if (must_stop(*fetch)) co_return;
+      co_await from_.take(range.bytes);
       if (must_stop(*fetch)) co_return;
       co_await shop_.throttle.take(range.bytes);
     }

@@ -467,6 +467,22 @@ Task<Result<metastore::PauseAnswer>> Broker::pause_moves(metastore::PauseWish wi
   return metastore::pause_moves(metastore_, std::move(wish));
 }
 
+Task<std::optional<std::uint64_t>> Broker::write_rate(TopicPartition partition, Nanos deadline) {
+  const metastore::ViewPtr state = view();
+  const Assignment* row = state->assignment(partition.topic, partition.partition);
+  if (row == nullptr || row->owner_node.empty()) co_return std::nullopt;
+  if (row->owner_node == node_id_) {
+    const auto open = partitions_.find_open(partition);
+    co_return open ? open->log->stats().bytes_per_second : 0;  // nobody has written into it lately
+  }
+  if (peers_ == nullptr) co_return std::nullopt;
+  wire::MoveRef outside_of_any{std::move(partition), row->incarnation, RaftIndex(0)};
+  auto listing =
+      co_await ask_for_listing(*peers_, row->owner_node, std::move(outside_of_any), deadline);
+  if (!listing) co_return std::nullopt;
+  co_return listing.value().bytes_per_second;
+}
+
 Task<api::ReportsByNode> Broker::move_reports(std::vector<std::string> nodes, Nanos deadline) {
   return reports_.ask(std::move(nodes), deadline);
 }

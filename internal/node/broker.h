@@ -68,6 +68,7 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   Task<Result<metastore::PauseAnswer>> pause_moves(metastore::PauseWish wish) override;
   Task<Result<metastore::AbortAnswer>> abort_move(metastore::AbortWish wish,
                                                   std::string why) override;
+  Task<std::optional<std::uint64_t>> write_rate(TopicPartition partition, Nanos deadline) override;
   Task<api::ReportsByNode> move_reports(std::vector<std::string> nodes, Nanos deadline) override;
   Task<api::QuarantineByNode> quarantine(std::vector<std::string> nodes, Nanos deadline) override;
   Task<std::vector<DrainVerdict>> drains() override;

@@ -82,9 +82,14 @@ Result<wire::Listing> about(const std::string& node, const wire::MoveRef& move,
 
 Task<Result<wire::Listing>> RemoteSource::listing(std::string node, wire::MoveRef move) {
   if (node == self_) co_return co_await own_.listing(std::move(node), std::move(move));
+  co_return co_await ask_for_listing(caller_, std::move(node), std::move(move));
+}
+
+Task<Result<wire::Listing>> ask_for_listing(peer::Caller& caller, std::string node,
+                                            wire::MoveRef move, Nanos deadline) {
   peer::Call call = get(cat(partition_path(move.partition), "/listing", move_query(move)));
-  const Asked how{Lane::data, moves::kListingDeadline};
-  NARAD_CO_TRY(auto body, co_await ask_node(caller_, node, how, std::move(call)));
+  const Asked how{Lane::data, deadline};
+  NARAD_CO_TRY(auto body, co_await ask_node(caller, node, how, std::move(call)));
   co_return about(node, move, wire::decode_listing(body));
 }
 

@@ -53,6 +53,11 @@ class RemoteLeader final : public moves::LeaderCalls {
   const Silence own_;
 };
 
+// What `node` lists of a partition that it owns (move_id 0: outside of any move).
+Task<Result<wire::Listing>> ask_for_listing(peer::Caller& caller, std::string node,
+                                            wire::MoveRef move,
+                                            Nanos deadline = moves::kListingDeadline);
+
 // The moves that `node` works on.
 Task<Result<wire::MoveReports>> ask_for_moves(peer::Caller& caller, std::string node,
                                               Nanos deadline = std::chrono::seconds(5));
