@@ -168,7 +168,8 @@ void Dispatcher::State::act() {
 
 Task<void> Dispatcher::State::send(Send next) {
   const BatchId id = next.id;
-  const std::string destination = to_string(next.to);
+  const TopicPartition to = next.to;
+  const Incarnation incarnation = next.batch.incarnation;
   const Nanos sent_at = env.clock.mono();
   Task<Result<CommitOutcome>> call = target.commit(std::move(next.to), std::move(next.batch));
   auto outcome = co_await with_timeout(env, o.deadline, std::move(call));
@@ -176,14 +177,18 @@ Task<void> Dispatcher::State::send(Send next) {
   // An answer counts only for so long after sending: what came later may be older than a new owner.
   const bool in_time = outcome && now - sent_at <= o.deadline;
   const bool committed = in_time && outcome->has_value();
-  const Turn turn =
-      plan->on_result(id, committed ? BatchResult::committed : BatchResult::failed, now);
+  BatchResult result = BatchResult::committed;
+  if (!committed) {
+    const bool frozen = target.route(to, incarnation).frozen;
+    result = frozen ? BatchResult::held_up : BatchResult::failed;
+  }
+  const Turn turn = plan->on_result(id, result, now);
   if (turn == Turn::began_failing) {
     const std::string why = outcome && !*outcome ? outcome->error().text() : "no answer in time";
     NARAD_LOG_WARN(env.log, "a partition takes no records; trying again",
-                   {"partition", destination}, {"error", why});
+                   {"partition", to_string(to)}, {"error", why});
   } else if (turn == Turn::recovered) {
-    NARAD_LOG_INFO(env.log, "a partition takes records again", {"partition", destination});
+    NARAD_LOG_INFO(env.log, "a partition takes records again", {"partition", to_string(to)});
   }
   --sending;
   if (stopping) {

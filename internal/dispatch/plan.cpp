@@ -324,17 +324,19 @@ Turn Plan::on_result(BatchId id, BatchResult result, Nanos now) {
   if (result == BatchResult::committed) {
     (&home == &to ? stats_.committed : stats_.rerouted) += batch.entries.size();
     for (Entry& entry : batch.entries) settle(home, std::move(entry));
-    if (to.failing) turn = Turn::recovered;
+    if (to.failing && to.failing->told) turn = Turn::recovered;
     clear_failing(to);
   } else {
     ++stats_.failed_batches;
     put_back(home, std::move(batch.entries));
-    if (!to.failing) turn = Turn::began_failing;
     const bool again = to.failing && to.failing->tried == batch.assignment_index;
     const Nanos since = again ? to.failing->since : batch.sent_at;
+    Nanos unexplained = again ? to.failing->unexplained : batch.sent_at;
+    if (result == BatchResult::held_up) unexplained = now;
     // One that hangs until the deadline costs more than one that refuses: ask it less often.
     const Nanos pause = std::clamp(2 * (now - batch.sent_at), options_.retry, options_.retry_max);
     start_failing(to, since, batch.assignment_index, now + pause);
+    turn = judge_failure(*to.failing, unexplained, now);
   }
   free_lane(to);
   if (!home.queue.empty()) make_ready(home);
@@ -410,8 +412,16 @@ void Plan::put_back(Slot& home, std::vector<Entry> entries) {
 }
 
 void Plan::start_failing(Slot& slot, Nanos since, RaftIndex tried, Nanos next_try) {
-  slot.failing = Failing{since, next_try, tried};
+  const bool told = slot.failing && slot.failing->told;
+  slot.failing = Failing{since, next_try, tried, since, told};
   failing_.insert(slot.id);
+}
+
+Turn Plan::judge_failure(Failing& failing, Nanos unexplained, Nanos now) const {
+  failing.unexplained = unexplained;
+  if (failing.told || now - unexplained < options_.retry) return Turn::none;
+  failing.told = true;
+  return Turn::began_failing;
 }
 
 void Plan::clear_failing(Slot& slot) {

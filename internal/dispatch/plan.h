@@ -76,7 +76,9 @@ struct ReadRequest {
 enum class BatchResult : std::uint8_t {
   committed,  // every record is durable at the destination
   failed,     // refused, lost, timed out: nothing is known about any of them
+  held_up,    // the same, which is as it should be for a moment: the partition is frozen
 };
+// For people: a destination that was held up, or that failed for less than a retry, is no news.
 enum class Turn : std::uint8_t { none, began_failing, recovered };
 enum class GoneAnswer : std::uint8_t { gone, alive, unknown };
 
@@ -158,9 +160,11 @@ class Plan {
     }
   };
   struct Failing {
-    Nanos since{0};      // when the first of the failing batches was sent
-    Nanos next_try{0};   // of this destination
-    RaftIndex tried{0};  // the assignment that failed; another one is tried at once
+    Nanos since{0};        // when the first of the failing batches was sent
+    Nanos next_try{0};     // of this destination
+    RaftIndex tried{0};    // the assignment that failed; another one is tried at once
+    Nanos unexplained{0};  // since when under that assignment, being held up apart
+    bool told = false;     // by Turn::began_failing
   };
   // One partition of one life of a topic: a home with its queue, and a destination with its lane.
   struct Slot {
@@ -204,6 +208,7 @@ class Plan {
   void settle(Slot& home, Entry entry);
   void put_back(Slot& home, std::vector<Entry> entries);
   void start_failing(Slot& slot, Nanos since, RaftIndex tried, Nanos next_try);
+  Turn judge_failure(Failing& failing, Nanos unexplained, Nanos now) const;
   void clear_failing(Slot& slot);
   void free_lane(Slot& slot);
   void settle_down(Slot& slot, Nanos now);

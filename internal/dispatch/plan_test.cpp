@@ -170,14 +170,54 @@ TEST_F(PlanTest, FailedBatch_IsTriedAgainAfterASecondWithOneRecordThenInFull) {
   routes.partitions = 1;
   offer("t", {0, 0, 0});
   done(act(0ms).at(0), BatchResult::failed);
-  EXPECT_EQ(last_turn, Turn::began_failing);
   EXPECT_THAT(act(999ms), IsEmpty());
   EXPECT_EQ(plan().wake_at(), Nanos(1s));
   auto probe = act(1000ms);
   EXPECT_THAT(sequences(probe.at(0)), ElementsAre(1));
   done(probe[0]);
-  EXPECT_EQ(last_turn, Turn::recovered);
   EXPECT_THAT(sequences(act(1000ms).at(0)), ElementsAre(2, 3));
+}
+
+TEST_F(PlanTest, FailingDestination_IsNewsFromItsSecondFailureOn) {
+  routes.partitions = 1;
+  offer("t", {0});
+  done(act(0ms).at(0), BatchResult::failed);
+  EXPECT_EQ(last_turn, Turn::none);
+  done(act(1s).at(0), BatchResult::failed);
+  EXPECT_EQ(last_turn, Turn::began_failing);
+  done(act(2s).at(0), BatchResult::failed);
+  EXPECT_EQ(last_turn, Turn::none) << "told once";
+  done(act(3s).at(0));
+  EXPECT_EQ(last_turn, Turn::recovered);
+  offer("t", {0});
+  done(act(3s).at(0), BatchResult::failed);
+  done(act(4s).at(0));
+  EXPECT_EQ(last_turn, Turn::none) << "of that nobody was told";
+}
+
+TEST_F(PlanTest, HangingDestination_IsNewsAtOnce) {
+  routes.partitions = 1;
+  offer("t", {0});
+  const auto send = act(0ms);
+  act(10s);
+  done(send.at(0), BatchResult::failed);
+  EXPECT_EQ(last_turn, Turn::began_failing);
+}
+
+// A freeze lasts, another assignment follows, whose owner has not heard of it yet: a clean move.
+TEST_F(PlanTest, FrozenDestination_IsNoNewsUntilItFailsForAnotherReason) {
+  routes.partitions = 1;
+  offer("t", {0});
+  for (Nanos t{0}; t < 25s; t += 1s) {
+    done(act(t).at(0), BatchResult::held_up);
+    EXPECT_EQ(last_turn, Turn::none);
+  }
+  routes.index = RaftIndex(2);
+  plan().on_routing_changed();
+  done(act(25s + 500ms).at(0), BatchResult::failed);
+  EXPECT_EQ(last_turn, Turn::none);
+  done(act(26s + 500ms).at(0), BatchResult::failed);
+  EXPECT_EQ(last_turn, Turn::began_failing);
 }
 
 TEST_F(PlanTest, Trap45_FailingPartition_SlowsNoNeighbour) {

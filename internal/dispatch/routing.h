@@ -19,6 +19,7 @@ struct Route {
   std::uint32_t partitions = 0;  // of the topic; 0 if it is not known
   OwnerState owner = OwnerState::unassigned;
   RaftIndex assignment_index{0};  // the row version that `owner` was read from
+  bool frozen = false;            // the owner takes nothing for a moment: the last step of a move
 };
 
 class Routing {

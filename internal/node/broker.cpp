@@ -550,6 +550,7 @@ dispatch::Route Broker::route(const TopicPartition& partition, Incarnation incar
   if (partition.partition.value() >= found->assignments.size()) return route;
   const Assignment& assignment = found->assignments[partition.partition.value()];
   route.assignment_index = assignment.changed_at;
+  route.frozen = assignment.freeze_armed;
   if (assignment.owner_node.empty()) return route;
   const bool alive = assignment.owner_node == node_id_ || is_alive(assignment.owner_node);
   route.owner = alive ? dispatch::OwnerState::alive : dispatch::OwnerState::dead;
