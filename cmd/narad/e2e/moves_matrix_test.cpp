@@ -527,6 +527,11 @@ class Drill {
   }
 
   void check_logs() {
+    // Before the copy is at its path, where the flip keeps the freeze for longer.
+    if (case_.blow.deed == Deed::outlast && case_.phase != "flipping") {
+      must(cluster_->node(destination_).log().find("it was let go") != std::string::npos,
+           "the freeze lasted as long as the phase");
+    }
     if (case_.blow.deed != Deed::nothing) return;
     for (std::size_t i = 0; i < kNodes; ++i) {
       const std::string log = cluster_->node(i).log();
