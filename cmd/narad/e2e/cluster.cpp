@@ -208,8 +208,9 @@ std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
     const std::size_t before = payloads.size();
     for (const std::string& payload : leased.payloads) payloads.erase(payload);
     if (payloads.size() < before) until = Clock::now() + limit;
-    const std::size_t other = (turn + 1) % cluster.size();
-    if (!cluster.node(other).child().running()) continue;
+    // What nobody acks comes again only when its lease has ended: a node that is gone acks nothing.
+    std::size_t other = (i + 1) % cluster.size();
+    while (!cluster.node(other).child().running()) other = (other + 1) % cluster.size();
     const json::object ack{{"mode", "ack"}, {"handles", std::move(leased.handles)}};
     auto acked = clients[other].post(cat("/v1/topics/", topic, "/ack:batch"), json::serialize(ack));
     if (!acked || acked->status >= 500) continue;
