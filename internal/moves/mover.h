@@ -40,7 +40,7 @@ struct RunnerTiming {
   std::uint64_t chunk_bytes = 512u << 10;
   std::size_t chunks_in_flight = 12;
   // What of a copy is left to one sync: little enough for commits of others to wait behind it.
-  std::uint64_t sync_every_bytes = 4u << 20;
+  std::uint64_t sync_every_bytes = 1u << 20;
   // Tests strike while a phase is held open: the first time that a worker is about to act in the
   // phase of that name, it waits so long. 0: never.
   Nanos hold{0};
