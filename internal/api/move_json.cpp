@@ -190,7 +190,9 @@ std::optional<std::uint64_t> seconds_left(const wire::MoveReport& r) {
 
 std::string moves_body(const State& state, const MovesShown& shown) {
   json::Writer w;
-  const metastore::Receivers receivers = metastore::receivers_of(state);
+  // For the reports only.
+  const metastore::Receivers receivers =
+      shown.reports != nullptr ? metastore::receivers_of(state) : metastore::Receivers();
   w.begin_object().key("moves").begin_array();
   for_each_running(state, shown, [&](const Running& running) {
     w.begin_object();

@@ -35,12 +35,12 @@ std::optional<std::string> move_body(const metastore::State& state, RaftIndex mo
 // Where a move that is under way goes; empty if it is not under way.
 std::string destination_of(const metastore::State& state, RaftIndex move_id);
 
-// What an order came to, and a newline.
 // Of a move whose partition takes in as much as it may fetch, or more: both in bytes a second.
 struct TooSlow {
   std::uint64_t written = 0;
   std::uint64_t budget = 0;
 };
+// What an order came to, and a newline.
 std::string start_body(const TopicPartition& partition, const metastore::StartAnswer& answer,
                        const std::optional<TooSlow>& slow);
 std::string abort_body(const TopicPartition& partition, const metastore::AbortAnswer& answer);

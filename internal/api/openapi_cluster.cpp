@@ -519,7 +519,7 @@ constexpr std::string_view kSchemas = R"json(    "Members": {
         "bytes_total": {"type": "integer", "minimum": 0},
         "bytes_per_second": {"type": "integer", "minimum": 0},
         "write_bytes_per_second": {"type": "integer", "minimum": 0, "description": "Into the partition, meanwhile."},
-        "budget_bytes_per_second": {"type": "integer", "minimum": 1024, "description": "The most that it gets, by the throttle of all moves, its share of what the source may send, or its own; left out without one. Below what is written meanwhile it will not converge: the rest is copied while the partition is frozen."},
+        "budget_bytes_per_second": {"type": "integer", "minimum": 1, "description": "The most that it gets, by the throttle of all moves, its share of what the source may send, or its own; left out without one. Below what is written meanwhile it will not converge: the rest is copied while the partition is frozen."},
         "seconds_left": {"type": "integer", "minimum": 0, "description": "Left out where it would be a guess."},
         "stalled_seconds": {"type": "integer", "minimum": 30, "description": "Since a byte arrived, if that is too long ago."},
         "passes": {"type": "integer", "minimum": 0},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "internal/cluster/planner.h"
 #include "internal/cluster/reasons.h"
 #include "pkg/base/assert.h"
 #include "pkg/base/text.h"
@@ -50,6 +51,7 @@ class Judge {
     state_.topics.for_each([&](const metastore::TopicRowPtr& row) {
       for (std::uint32_t p = 0; p < row->assignments.size(); ++p) {
         const Assignment& a = row->assignments[p];
+        if (a.used && !a.target_node.empty()) ++in_flight_;
         if (state_.paused(a)) ++(a.owner_node == id() ? paused_ : paused_elsewhere_);
         if (a.owner_node == id()) look_at_owned(*row, a, p);
         if (a.target_node == id() && a.owner_node != id()) look_at_inbound(*row, a, p);
@@ -132,7 +134,8 @@ class Judge {
                  " paused: narad cluster moves says by what, narad cluster moves resume lets them "
                  "go on");
     }
-    if (outbound_ > 0 || paused_elsewhere_ == 0) return {};
+    const bool places_left = in_flight_ < PlannerLimits{}.in_flight_max;
+    if (outbound_ > 0 || paused_elsewhere_ == 0 || places_left) return {};
     return cat("; its own wait for a place, and ",
                counted(paused_elsewhere_, "paused move of another node takes one",
                        "paused moves of other nodes take some"),
@@ -264,7 +267,7 @@ class Judge {
   const DrainAsked asked_;
   const bool wal_lost_;
   std::uint64_t outbound_ = 0, rescues_ = 0;
-  std::uint64_t paused_ = 0, paused_elsewhere_ = 0;
+  std::uint64_t paused_ = 0, paused_elsewhere_ = 0, in_flight_ = 0;
   std::uint64_t stranded_ = 0;  // with messages, on disks that a living owner does not have
   std::string first_stranded_;
   std::string first_used_, first_unused_, first_inbound_, first_rescue_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "internal/cluster/planner.h"
 #include "internal/cluster/town_for_test.h"
 
 namespace narad::cluster {
@@ -234,6 +235,10 @@ TEST(Decommission, PausedMoves_AreSaidWithWhatLetsThemGoOn) {
   Draining t(4);
   for (const char* name : {"a", "b"}) t.topic(name, "n4");
   t.topic("c", "n3");
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < PlannerLimits{}.in_flight_max; ++i) {
+    t.topic(others.emplace_back(cat("d", i)), "n3");
+  }
   t.drain("n4");
   t.empty_wal("n4");
   const auto detail = [&] { return t.judge("n4", during).reasons.at(0).detail; };
@@ -245,6 +250,8 @@ TEST(Decommission, PausedMoves_AreSaidWithWhatLetsThemGoOn) {
   t.move("c", "n2");
   EXPECT_EQ(detail(), "owns 2 partitions, none on the way (a/0 and more)");
   pause("c", true);
+  EXPECT_THAT(detail(), ::testing::Not(HasSubstr("paused"))) << "there are places left";
+  for (const std::string& name : others) t.move(name, "n2");
   EXPECT_THAT(detail(), HasSubstr("none on the way (a/0 and more); its own wait for a place, and 1 "
                                   "paused move of another node takes one"));
   t.move("a", "n2");

@@ -122,9 +122,7 @@ void Runner::Impl::look(bool is_tick) {
   }
   ++shop.stats.full_passes;
   gate.reset();
-  const bool all = read_assignments();
-  set_throttle();
-  if (!all) return;  // RUN-4
+  if (!read_assignments()) return;  // RUN-4
   gate.passed(at, env.clock.mono());
 }
 
@@ -228,12 +226,12 @@ Task<void> Runner::Impl::run() {
   for (;;) {
     const bool is_tick = env.clock.mono() >= next_tick;
     if (is_tick) next_tick = env.clock.mono() + shop.timing.tick;
-    set_throttle();
     for (const auto& [id, worker] : workers) worker->poke();
     if (!unseen.empty() && env.clock.mono() >= look_again) {
       co_await take_stock(std::exchange(unseen, {}));
     }
     look(is_tick);
+    set_throttle();  // a worker that has just begun acts after this
     if (is_tick) {
       for (const auto& listener : listeners) listener();
     }

@@ -36,9 +36,6 @@ struct Workshop {
   // Held by a worker while it syncs what it copies: one file after the other reaches the disk, so
   // that a commit of this node never waits behind more than one piece.
   Mutex syncing{env};
-  // Passes that copy just now: they share the chunks that may be under way, so that a client's call
-  // never waits behind those of many moves.
-  std::size_t copying = 0;
   // This node's share of what each source may send (metastore/move_budget.h). Never removed: those
   // who wait in one hold on to it.
   std::map<std::string, Throttle> from{};
@@ -70,7 +67,6 @@ class Worker {
 
  private:
   struct Fetch;
-  struct Copying;
 
   // Waits in a phase that is to be held open; true if it did, and the step may be another one now.
   Task<bool> hold();

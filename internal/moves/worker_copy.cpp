@@ -47,13 +47,6 @@ struct Worker::Fetch {
   }
 };
 
-struct Worker::Copying {
-  explicit Copying(Workshop& s) : shop(s) { ++shop.copying; }
-  ~Copying() { --shop.copying; }
-  Copying(const Copying&) = delete;
-  Workshop& shop;
-};
-
 void Worker::take_figures() {
   if (!staging_ || !staging_->reached_source()) return;
   figures_.staged = staging_->bytes();
@@ -188,8 +181,7 @@ Task<Result<std::uint64_t>> Worker::copy_missing() {
   auto fetch = std::make_shared<Fetch>(env_);
   const std::uint64_t chunk = std::min(shop_.timing.chunk_bytes, wire::kChunkBytesMax);
   fetch->ranges = staging_->missing(own_.at_once(from_.at_once(shop_.throttle.at_once(chunk))));
-  const Copying copying(shop_);
-  fetch->window = std::max<std::size_t>(1, shop_.timing.chunks_in_flight / shop_.copying);
+  fetch->window = std::max<std::size_t>(1, shop_.timing.chunks_in_flight);
   const bool draining = mover_.phase() == "draining";
   fetch->frozen = draining;
   start_fetching(fetch);

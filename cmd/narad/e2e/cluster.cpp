@@ -210,7 +210,8 @@ std::set<std::string> consume_all(Cluster& cluster, const std::string& topic,
     if (payloads.size() < before) until = Clock::now() + limit;
     // What nobody acks comes again only when its lease has ended: a node that is gone acks nothing.
     std::size_t other = (i + 1) % cluster.size();
-    while (!cluster.node(other).child().running()) other = (other + 1) % cluster.size();
+    while (other != i && !cluster.node(other).child().running())
+      other = (other + 1) % cluster.size();
     const json::object ack{{"mode", "ack"}, {"handles", std::move(leased.handles)}};
     auto acked = clients[other].post(cat("/v1/topics/", topic, "/ack:batch"), json::serialize(ack));
     if (!acked || acked->status >= 500) continue;

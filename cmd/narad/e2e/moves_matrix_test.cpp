@@ -611,7 +611,7 @@ TEST(MovesMatrix, TheChosenCases_LoseNothingAndRefuseNobody) {
   std::cout << cat(passed, " cases passed, ", failed, " failed, ", not_run, " not run, of ",
                    matrix().size())
             << std::endl;
-  if (passed + failed == 0) GTEST_SKIP() << no_network;
+  EXPECT_GT(passed + failed, 0u) << no_network;
 }
 
 TEST(MovesMatrix, TheEight_AreOfDifferentPhasesAndBlowsAndReachTheWholeMatrix) {
