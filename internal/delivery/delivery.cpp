@@ -90,6 +90,8 @@ struct Delivery::Impl {
   Event saved;    // flush_done moved on, or the writer ended
   bool writer_ended = false;
 
+  std::uint64_t offered = 0;  // of the records that are ready: somebody was woken for them
+
   bool closing = false;
   std::size_t calls = 0;  // consume() in progress
   Event call_ended;
@@ -97,14 +99,21 @@ struct Delivery::Impl {
 
   Nanos now() const { return env.clock.mono(); }
 
-  // After every change of the table or the log: wakes as many as there are records for.
+  // After every change of the table or the log: wakes as many as there are records for that nobody
+  // was woken for yet. Waking for all that are ready each time would have a few records make
+  // everybody look again and again.
   void offer() {
     if (table.in_flight() == 0) leases_ended.notify_all();
     const bool topic_waits = config.topic_waiters && config.topic_waiters->wanted();
-    if (!topic_waits && waiters->size() == 0) return;
+    if (!topic_waits && waiters->size() == 0) {
+      offered = 0;  // whoever comes looks first
+      return;
+    }
     const std::uint64_t count = table.ready(now(), source->bounds(), caps);
-    waiters->wake(count);
-    if (topic_waits) config.topic_waiters->wake(count);
+    const std::uint64_t more = count - std::min(count, offered);
+    offered = count;
+    waiters->wake(more);
+    if (topic_waits) config.topic_waiters->wake(more);
   }
   // As offer(), when a lease may run out before the timer task looks again.
   void offer_and_arm() {
@@ -407,7 +416,7 @@ Task<bool> Delivery::wait_for_messages(LeaseCaps caps, Deadline deadline) {
     if (me.closing) co_return false;
     me.caps = caps;
     if (me.table.ready(me.now(), me.source->bounds(), caps) > 0) {
-      ticket.found();
+      ticket.used();
       co_return true;
     }
     if (!co_await ticket.wait(deadline)) co_return false;
@@ -426,8 +435,8 @@ Task<bool> Delivery::wait_for_leases(Deadline deadline) {
 }
 
 void Delivery::wake_all() {
-  impl_->waiters->wake(impl_->waiters->size());
-  if (const auto& topic = impl_->config.topic_waiters) topic->wake(topic->size());
+  impl_->waiters->wake_all(false);
+  if (const auto& topic = impl_->config.topic_waiters) topic->wake_all(true);
 }
 
 // ---- settling -----------------------------------------------------------------------------

@@ -508,6 +508,32 @@ TEST_F(DeliveryTest, Wait_OneMessage_WakesTheOneWhoWaitedLongest) {
   EXPECT_TRUE(polls[2].found);
 }
 
+TEST_F(DeliveryTest, Wait_FewerRecordsThanOnceWereOffered_StillWake) {
+  open();
+  Poll first;
+  start(first);
+  log->commit(3);
+  world.settle();
+  ASSERT_TRUE(first.found);
+  EXPECT_EQ(take(2).size(), 2u) << "while nobody waits";
+  Poll second;
+  start(second);
+  log->commit(1);
+  world.settle();
+  EXPECT_TRUE(second.found);
+}
+
+TEST_F(DeliveryTest, Wait_EachRecordWakesOne) {
+  open();
+  std::vector<Poll> polls(4);
+  for (Poll& poll : polls) start(poll);
+  log->commit(1);
+  log->commit(1);
+  world.settle();
+  EXPECT_TRUE(polls[0].found && polls[1].found);
+  EXPECT_EQ(delivery->waiters()->size(), 2u) << "not woken for nothing";
+}
+
 TEST_F(DeliveryTest, Wait_RecordsGivenBackByAnError_WakeSomebodyElse) {
   open();
   data.latency = seconds(1);
@@ -578,7 +604,7 @@ TEST_F(DeliveryTest, Ticket_WokenForNothing_PassesItOnToEachWhoWaitedOnce) {
   EXPECT_TRUE(wait(pinned_elsewhere));
   EXPECT_FALSE(wait(pinned_elsewhere)) << "it found nothing; this hands the wake-up over";
   EXPECT_TRUE(wait(second));
-  second.found();
+  second.used();
   EXPECT_FALSE(wait(third)) << "put to use, so not passed on";
   waiters->wake(1);
   EXPECT_TRUE(wait(third)) << "it has waited longest by now";

@@ -137,8 +137,7 @@ Task<Result<Topic>> Broker::alter_topic(std::string name, metastore::TopicPatch 
   auto result = co_await metastore::alter_topic(metastore_, name, std::move(patch));
   if (result) {
     // Caps may have grown, partitions may have come: let those who wait look again.
-    auto waiters = partitions_.topic_waiters(name);
-    waiters->wake(waiters->size(), delivery::WakeOrigin::elsewhere);
+    partitions_.topic_waiters(name)->wake_all(false);
   }
   co_return result;
 }
@@ -243,8 +242,7 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
   // Enrolled before the first look, so that a message which lands meanwhile is not missed.
   delivery::Waiters::Ticket ticket(env_, partitions_.topic_waiters(request.topic));
   for (;;) {
-    auto found = co_await look(request);
-    if (found && !found.value().empty()) ticket.found();
+    auto found = co_await look(request, ticket);
     if (!found || !found.value().empty()) co_return found;
     if (request.local_only || waits_ended_ || deadline.passed(env_)) co_return found;
     const Next next = co_await prepare_to_wait(request);
@@ -259,17 +257,27 @@ Task<Result<Broker::Messages>> Broker::consume(api::ConsumeRequest request) {
   }
 }
 
-Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request) {
-  if (request.partition) co_return co_await look_pinned(request);
+Task<Result<Broker::Messages>> Broker::look(const api::ConsumeRequest& request,
+                                            delivery::Waiters::Ticket& ticket) {
+  if (request.partition) {
+    auto found = co_await look_pinned(request);
+    if (found && !found.value().empty()) ticket.used();
+    co_return found;
+  }
   auto here =
       co_await local_.consume(request.topic, request.incarnation, std::nullopt, request.max);
+  if (here && !here.value().empty()) ticket.used();
   if (request.local_only || (here && !here.value().empty())) co_return here;
-  const Nanos begin = env_.clock.mono();
-  Messages there = co_await look_elsewhere(request);
+  bool all_answered = true;
+  Messages there = co_await look_elsewhere(request, ticket.told_by(), all_answered);
+  // Nothing anywhere: there is nothing for the others either.
+  if (!there.empty() || (here && all_answered)) ticket.used();
   if (!there.empty()) co_return there;
   // What landed here while others were asked must not be missed at the last look.
-  if (env_.clock.mono() == begin) co_return here;
-  co_return co_await local_.consume(request.topic, request.incarnation, std::nullopt, request.max);
+  if (!ticket.woken()) co_return here;
+  here = co_await local_.consume(request.topic, request.incarnation, std::nullopt, request.max);
+  if (here && !here.value().empty()) ticket.used();
+  co_return here;
 }
 
 Task<Result<Broker::Messages>> Broker::look_pinned(const api::ConsumeRequest& request) {
@@ -300,20 +308,24 @@ Task<Broker::Routed<Broker::Messages>> Broker::look_at_owner(const api::ConsumeR
   co_return Answer{std::move(found), elsewhere};
 }
 
-// Asks the other owners in turn until one has something. One that does not answer keeps nobody from
-// the messages of the others.
-Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request) {
+// Asks the other owners in turn until one has something, the one `first` before the others. One
+// that does not answer keeps nobody from the messages of the others.
+Task<Broker::Messages> Broker::look_elsewhere(const api::ConsumeRequest& request, std::string first,
+                                              bool& all_answered) {
   auto topic = row(request.topic, request.incarnation);
   if (!topic) co_return Messages{};
   std::vector<std::string> owners = owners_elsewhere(*topic.value());
   if (owners.empty()) co_return Messages{};
-  const std::size_t begin = rotation_++ % owners.size();
+  const auto told = std::find(owners.begin(), owners.end(), first);
+  const std::size_t begin = told != owners.end() ? static_cast<std::size_t>(told - owners.begin())
+                                                 : rotation_++ % owners.size();
   for (std::size_t i = 0; i < owners.size(); ++i) {
     wire::ConsumeCall call{request.topic, request.incarnation, std::nullopt, request.max};
     // Cut short it would leave leases behind that nobody has: it is given the time it needs.
     auto part = co_await remote_->consume(owners[(begin + i) % owners.size()], std::move(call),
                                           kAskDeadline);
     if (part && !part.value().empty()) co_return std::move(part.value());
+    all_answered = all_answered && part;
   }
   co_return Messages{};
 }

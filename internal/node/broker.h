@@ -117,10 +117,12 @@ class Broker final : public api::Broker, public dispatch::CommitTarget {
   Task<bool> ask_again(Deadline patience);
   Deadline patience() const;
 
-  Task<Result<Messages>> look(const api::ConsumeRequest& request);
+  Task<Result<Messages>> look(const api::ConsumeRequest& request,
+                              delivery::Waiters::Ticket& ticket);
   Task<Result<Messages>> look_pinned(const api::ConsumeRequest& request);
   Task<Routed<Messages>> look_at_owner(const api::ConsumeRequest& request);
-  Task<Messages> look_elsewhere(const api::ConsumeRequest& request);
+  Task<Messages> look_elsewhere(const api::ConsumeRequest& request, std::string first,
+                                bool& all_answered);
   // What to do before waiting.
   enum class Next : std::uint8_t { wait, wait_briefly, look_again, give_up };
   Task<Next> prepare_to_wait(const api::ConsumeRequest& request);

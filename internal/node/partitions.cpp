@@ -69,7 +69,7 @@ std::shared_ptr<delivery::Waiters> Partitions::topic_waiters(const std::string& 
 
 void Partitions::wake_all() {
   for (auto& [topic, slot] : topics_) {
-    slot->waiters->wake(slot->waiters->size(), delivery::WakeOrigin::elsewhere);
+    slot->waiters->wake_all(false);
   }
 }
 
@@ -77,8 +77,7 @@ void Partitions::wake_topic(const std::string& topic) {
   const auto it = topics_.find(topic);
   if (it == topics_.end()) return;
   const auto waiters = it->second->waiters;
-  // Those on other nodes who wait for messages of this one are told, too.
-  waiters->wake(std::max<std::uint64_t>(waiters->size(), 1));
+  waiters->wake_all(true);
 }
 
 std::shared_ptr<OpenPartition> Partitions::find_open(const TopicPartition& id) const {
@@ -321,7 +320,7 @@ Task<Result<void>> Partitions::remove_whole_topic(std::string topic, Incarnation
   auto slot = topic_slot(topic);
   auto guard = co_await slot->lock.lock();
   co_await close_lives(topic, [&](Incarnation life) { return life == incarnation; });
-  slot->waiters->wake(slot->waiters->size(), delivery::WakeOrigin::elsewhere);
+  slot->waiters->wake_all(false);
   auto remove = [&fs = env_.fs, disks = data_.disks(), topic, incarnation]() -> Result<void> {
     for (const Disk& disk : disks) {
       if (!disk.missing.empty()) continue;  // doubt keeps data: found again when the disk is back

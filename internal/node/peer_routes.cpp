@@ -80,10 +80,10 @@ Task<http::Response> interest(Wakes* wakes, peer::Sender sender, http::Request r
   co_return answer({});
 }
 
-Task<http::Response> wake(Wakes* wakes, http::Request request) {
+Task<http::Response> wake(Wakes* wakes, peer::Sender sender, http::Request request) {
   auto call = wire::decode_wake(request.body);
   if (!call) co_return refuse(call.error());
-  wakes->woken(call.value());
+  wakes->woken(sender.node_id, call.value());
   co_return answer({});
 }
 
@@ -117,7 +117,8 @@ void add_broker_routes(peer::Server& server, LocalBroker& local, Wakes& wakes) {
       notes);
   server.route(
       "POST /peer/v1/wake", Lane::control,
-      [&wakes](Sender, http::Request r) { return wake(&wakes, std::move(r)); }, notes);
+      [&wakes](Sender s, http::Request r) { return wake(&wakes, std::move(s), std::move(r)); },
+      notes);
 }
 
 }  // namespace narad::node

@@ -90,9 +90,9 @@ void Wakes::forget_expired() {
       told_, [&](const auto& item) { return !item.second->calling && item.second->until <= now; });
 }
 
-void Wakes::woken(const wire::WakeCall& call) {
+void Wakes::woken(const std::string& node, const wire::WakeCall& call) {
   for (const auto& topic : call.topics) {
-    partitions_.topic_waiters(topic.name)->wake(topic.records, delivery::WakeOrigin::elsewhere);
+    partitions_.topic_waiters(topic.name)->wake_for(node, topic.records);
   }
 }
 

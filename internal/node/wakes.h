@@ -30,7 +30,7 @@ class Wakes {
 
   // What other nodes said.
   void interested(const std::string& node, const wire::InterestCall& call);
-  void woken(const wire::WakeCall& call);
+  void woken(const std::string& node, const wire::WakeCall& call);
 
   Task<void> stop();
 
