@@ -37,10 +37,12 @@ struct RunnerTiming {
   std::uint32_t passes_without_progress_max = 3;
   std::uint64_t bytes_per_second = 0;  // 0: as fast as it goes
   // Small ones stay in the caches on their way, and use memory again that was just given back.
-  std::uint64_t chunk_bytes = 512u << 10;
+  std::uint64_t chunk_bytes = 256u << 10;
   std::size_t chunks_in_flight = 12;
-  // What of a copy is left to one sync: little enough for commits of others to wait behind it.
-  std::uint64_t sync_every_bytes = 1u << 20;
+  // What of a copy is left to one sync; and while clients write to this node, whose syncs wait
+  // behind it (pace.h).
+  std::uint64_t sync_every_bytes = 4u << 20;
+  std::uint64_t sync_every_bytes_beside_clients = 256u << 10;
   // Tests strike while a phase is held open: the first time that a worker is about to act in the
   // phase of that name, it waits so long. 0: never.
   Nanos hold{0};

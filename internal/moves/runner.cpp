@@ -274,6 +274,10 @@ RunnerStats Runner::stats() const {
   return stats;
 }
 
+void Runner::give_way_to(std::function<std::uint64_t()> durable) {
+  impl_->shop.pace.follow(std::move(durable));
+}
+
 void Runner::on_tick(std::function<void()> listener) {
   impl_->listeners.push_back(std::move(listener));
 }

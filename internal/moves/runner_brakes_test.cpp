@@ -1,6 +1,7 @@
 // Moves that are held back: by the throttle, as it changes, and by pauses.
 #include <gtest/gtest.h>
 
+#include "internal/moves/pace.h"
 #include "internal/moves/runner_for_test.h"
 
 namespace narad::moves {
@@ -245,6 +246,49 @@ TEST_F(PausedMove, ThatIsAborted_IsDisposedOf) {
   ASSERT_TRUE(world.until([&] { return stats().ended_without_flip == 1; }, 5s));
   EXPECT_FALSE(exists(kStaged));
   EXPECT_FALSE(world.row().paused);
+}
+
+// How long the same copy takes, up to the freeze, on a disk whose syncs take 10 ms.
+Nanos copy_beside(std::function<std::uint64_t()> durable) {
+  World world{make_file_site};
+  world.log.append(100, 1000);
+  EXPECT_TRUE(world.boot());
+  world.machine.disk().faults.sync_latency = 10ms;
+  world.node().runner->give_way_to(std::move(durable));
+  world.set_target();
+  EXPECT_TRUE(world.until([&] { return world.source.chunks > 0; }, 10s));
+  const Nanos began = world.sim.now();
+  EXPECT_TRUE(world.until([&] { return world.source.armed > 0; }, 60s));
+  const Nanos took = world.sim.now() - began;
+  EXPECT_TRUE(world.until([&] { return world.here(); }, 60s));
+  return took;
+}
+
+TEST(Pace, BulkOfACopy_LeavesTheDiskToClientsWhileTheyWrite) {
+  std::uint64_t written = 0;
+  const Nanos alone = copy_beside({});
+  const Nanos quiet = copy_beside([] { return std::uint64_t{7}; });
+  const Nanos busy = copy_beside([&] { return ++written; });
+  EXPECT_LT(quiet, alone * 3 / 2) << "what was written before the move is no reason";
+  EXPECT_GT(busy, alone * 8 / 5);
+}
+
+TEST(Pace, ClientsWrite_UntilNothingMoreIsWrittenForAWhile) {
+  std::uint64_t durable = 5;
+  Pace pace;
+  EXPECT_FALSE(pace.clients_write(1s)) << "nobody to follow";
+  pace.follow([&] { return durable; });
+  EXPECT_TRUE(pace.clients_write(2s)) << "since when is not known";
+  EXPECT_FALSE(pace.clients_write(2s + Pace::kBusyFor));
+  ++durable;
+  EXPECT_TRUE(pace.clients_write(5s));
+  EXPECT_TRUE(pace.clients_write(5s + Pace::kBusyFor - 1ms));
+  EXPECT_FALSE(pace.clients_write(5s + Pace::kBusyFor));
+  EXPECT_LT(pace.rests_until(), 1s);
+  pace.on_synced(5s, 5s + 3ms);
+  EXPECT_EQ(pace.rests_until(), 5s + 12ms);
+  pace.on_synced(6s, 66s);
+  EXPECT_EQ(pace.rests_until(), 66s + Pace::kRestMax);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "internal/moves/pace.h"
 #include "internal/moves/runner.h"
 #include "internal/moves/staging.h"
 #include "internal/moves/throttle.h"
@@ -36,6 +37,7 @@ struct Workshop {
   // Held by a worker while it syncs what it copies: one file after the other reaches the disk, so
   // that a commit of this node never waits behind more than one piece.
   Mutex syncing{env};
+  Pace pace{};
   // This node's share of what each source may send (metastore/move_budget.h). Never removed: those
   // who wait in one hold on to it.
   std::map<std::string, Throttle> from{};
@@ -105,6 +107,9 @@ class Worker {
   Task<Result<void>> segment_landed(Offset base);
   // Syncs a staged file beside what goes on; one at a time. `whole`: all of it has landed.
   Task<Result<void>> begin_sync(Offset base, bool whole);
+  // The bulk of the copy is under way while clients write to this node. The passes that follow have
+  // to overtake the partition's own traffic: they wait for nobody.
+  bool gives_way();
   Task<Result<void>> end_sync();
   struct Sync;
   static Task<void> sync_beside(Worker* self, std::shared_ptr<Sync> sync);

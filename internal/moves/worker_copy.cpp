@@ -236,7 +236,9 @@ Task<Result<void>> Worker::take_chunk(SegmentRange range, std::string bytes, boo
   count_landed(n);
   figures_.staged += n;
   unsynced_ += n;
-  if (frozen || unsynced_ < shop_.timing.sync_every_bytes) co_return ok();
+  const std::uint64_t piece =
+      gives_way() ? shop_.timing.sync_every_bytes_beside_clients : shop_.timing.sync_every_bytes;
+  if (frozen || unsynced_ < piece) co_return ok();
   co_return co_await begin_sync(range.base, false);
 }
 
@@ -261,10 +263,21 @@ Task<Result<void>> Worker::begin_sync(Offset base, bool whole) {
   co_return ok();
 }
 
+bool Worker::gives_way() { return mover_.passes() == 0 && shop_.pace.clients_write(now()); }
+
 Task<void> Worker::sync_beside(Worker* self, std::shared_ptr<Sync> sync) {
+  Pace& pace = self->shop_.pace;
   Mutex::Guard guard = co_await self->shop_.syncing.lock();
+  while (self->gives_way() && pace.rests_until() > self->now()) {
+    // Not under the lock: a move that is frozen waits for nobody's rest.
+    guard.release();
+    co_await sleep_for(self->env_, pace.rests_until() - self->now());
+    guard = co_await self->shop_.syncing.lock();
+  }
   auto work = [&fs = self->env_.fs, path = sync->path] { return sync_file(fs, path); };
+  const Nanos began = self->now();
   sync->outcome.emplace(co_await blocking(self->env_, "sync copy", std::move(work)));
+  pace.on_synced(began, self->now());
   sync->ended.notify_all();
 }
 

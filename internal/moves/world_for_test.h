@@ -365,6 +365,7 @@ class World {
     timing.chunk_bytes = 1500;
     timing.chunks_in_flight = 3;
     timing.sync_every_bytes = 4000;
+    timing.sync_every_bytes_beside_clients = 2000;
     machine.set_on_down([this](sim::Machine::Kill) { source.attach(nullptr, nullptr); });
   }
   ~World() {

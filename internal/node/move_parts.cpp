@@ -111,8 +111,9 @@ MoveDesk MoveParts::desk() {
   return desk;
 }
 
-void MoveParts::start() {
+void MoveParts::start(std::function<std::uint64_t()> durable) {
   if (parts_->runner == nullptr) return;
+  parts_->runner->give_way_to(std::move(durable));
   tasks_.spawn("sweep of moves", sweep_loop());
   parts_->runner->start();
 }

@@ -275,7 +275,7 @@ Task<Result<void>> Node::Impl::start() {
 void Node::Impl::become_ready() {
   if (ready) return;
   ready = true;
-  moves->start();
+  moves->start([this] { return ingress->durable_end().value(); });
   const Nanos took = env.clock.mono() - options.started_at;
   registry.gauge("narad_boot_duration_seconds").set(std::chrono::duration<double>(took).count());
   NARAD_LOG_INFO(env.log, "node ready", {"node", data->identity().node_id},
