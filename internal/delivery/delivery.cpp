@@ -436,7 +436,7 @@ Task<bool> Delivery::wait_for_leases(Deadline deadline) {
 
 void Delivery::wake_all() {
   impl_->waiters->wake_all(false);
-  if (const auto& topic = impl_->config.topic_waiters) topic->wake_all(true);
+  if (const auto& topic = impl_->config.topic_waiters) topic->wake_all(false);
 }
 
 // ---- settling -----------------------------------------------------------------------------
