@@ -256,6 +256,7 @@ Task<Result<ConsumeResult>> Delivery::consume(ConsumeOptions options) {
     const LogBounds bounds = me.source->bounds();
     taken.leases.clear();
     taken.next = 0;
+    me.offer();  // what has come since: taking hides it
     out.outcome = me.table.reserve(me.now(), bounds, options.caps, options.visibility,
                                    options.records_max, taken.leases);
     me.log_dropped();
@@ -269,6 +270,8 @@ Task<Result<ConsumeResult>> Delivery::consume(ConsumeOptions options) {
     }
     taken.give_back_rest();
     if (out.records.empty()) out.outcome = ReserveOutcome::all_reserved;
+    // Not because there is nothing: somebody looks again.
+    if (round + 1 == kRoundsMax) me.offered = 0;
   }
   for (const LeasedRecord& leased : out.records) {
     me.counters.delivered_bytes_total += leased.record.payload.size();
@@ -369,6 +372,7 @@ void Delivery::Impl::pass_lost(Taken& taken, const std::vector<OffsetRun>& runs)
   const Nanos at = now();
   const Offset hwm = source->bounds().hwm;
   std::uint64_t lost = 0;
+  offer();  // before there is less
   for (const OffsetRun& run : runs) {
     for (std::size_t n = taken.next; n < taken.leases.size(); ++n) {
       const Lease lease = taken.leases[n];

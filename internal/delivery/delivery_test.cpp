@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/post.hpp>
 
 #include "internal/delivery/delivery_testing.h"
 #include "pkg/async/timeout.h"
@@ -523,6 +524,18 @@ TEST_F(DeliveryTest, Wait_FewerRecordsThanOnceWereOffered_StillWake) {
   EXPECT_TRUE(second.found);
 }
 
+// It is visible, and not offered yet, when the first one takes theirs.
+TEST_F(DeliveryTest, Wait_RecordThatComesBeforeTheWokenOneTakesTheirs_WakesTheNext) {
+  open();
+  std::vector<Poll> polls(2);
+  for (Poll& poll : polls) start(poll);
+  log->commit(1);
+  asio::post(world.env.executor, [&] { log->commit(1); });
+  world.settle();
+  EXPECT_TRUE(polls[0].found);
+  EXPECT_TRUE(polls[1].found);
+}
+
 TEST_F(DeliveryTest, Wait_EachRecordWakesOne) {
   open();
   std::vector<Poll> polls(4);
@@ -532,6 +545,9 @@ TEST_F(DeliveryTest, Wait_EachRecordWakesOne) {
   world.settle();
   EXPECT_TRUE(polls[0].found && polls[1].found);
   EXPECT_EQ(delivery->waiters()->size(), 2u) << "not woken for nothing";
+  log->commit(2);
+  world.settle();
+  EXPECT_TRUE(polls[2].found && polls[3].found);
 }
 
 TEST_F(DeliveryTest, Wait_RecordsGivenBackByAnError_WakeSomebodyElse) {

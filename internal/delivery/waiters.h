@@ -36,18 +36,21 @@ class Waiters {
   Waiters(const Waiters&) = delete;
 
   // There are `count` more messages here than were told before: wakes the `count` that have waited
-  // longest and are not woken yet. Those elsewhere hear of what is left: they would have to ask
-  // here, and come later than who is here.
+  // longest, those who sleep before those who are busy looking. Others hear of what no sleeper
+  // takes: they would have to ask here, and come later than who is here.
   void wake(std::uint64_t count);
   // Node `node` said that it has `count` messages. An empty name: there is another reason to look.
   void wake_for(const std::string& node, std::uint64_t count);
   // There is a reason for everybody to look again, here and, with `elsewhere`, on other nodes.
   void wake_all(bool elsewhere);
   // How many wait and are not woken yet.
-  std::size_t size() const { return waiting_.size(); }
+  std::size_t size() const { return sleeping_.size() + busy_.size(); }
   // Whether a wake-up is of use to anybody, here or elsewhere.
-  bool wanted() const { return !waiting_.empty() || watched_; }
+  bool wanted() const { return size() > 0 || watched_; }
   void set_watched(bool watched) { watched_ = watched && listener_; }
+
+  class Ticket;
+  using Row = std::list<Ticket*>;  // by rank
 
   class Ticket {
    public:
@@ -64,38 +67,40 @@ class Waiters {
     void used();
     // A wake-up came that wait() has not answered yet.
     bool woken() const { return woken_; }
-    // The node that had messages when it sent word last; empty if nobody sent any.
+    // The node whose word was the last wake-up; empty if that was another one, or none is open.
     const std::string& told_by() const { return told_by_; }
 
    private:
     friend class Waiters;
     void enrol();
-    // Whether somebody here has it now.
-    bool pass_on();
+    void leave_row();
+    void move(Row& from, Row& to);
+    void pass_on();
 
     std::shared_ptr<Waiters> waiters_;
     Env& env_;
     Event event_;
     std::uint64_t enrolled_ = 0;  // rank in the order of enrolment
-    bool woken_ = false;
-    std::uint64_t passing_ = 0;           // a wake-up to pass on reaches ranks up to it; 0: none
-    bool from_here_ = false;              // the last wake-up was for a message of this node
-    std::string told_by_;                 // of the last wake-up
-    std::list<Ticket*>::iterator place_;  // valid unless woken
+    bool woken_ = false;          // and wait() has not answered it yet
+    bool sleeping_ = false;       // in wait(), so in that row if it is not woken
+    std::uint64_t passing_ = 0;   // a wake-up to pass on reaches ranks up to it; 0: none
+    bool from_here_ = false;      // the last wake-up was for a message of this node
+    std::string told_by_;         // of the last wake-up
+    Row::iterator place_;         // valid unless woken
   };
 
  private:
   struct WakeUp {
     std::uint64_t rank = 0;  // for those enrolled up to it
     bool from_here = false;
-    const std::string& told_by;
+    std::string told_by;
   };
   // Wakes the first of them; false if there is none.
-  bool wake_first(const WakeUp& wake_up);
+  bool wake_first(Row& row, const WakeUp& wake_up);
 
   Listener listener_;
   bool watched_ = false;
-  std::list<Ticket*> waiting_;  // by rank
+  Row sleeping_, busy_;
   std::uint64_t last_rank_ = 0;
 };
 

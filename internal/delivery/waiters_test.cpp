@@ -8,12 +8,12 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <random>
 
 #include "internal/delivery/delivery.h"
 #include "internal/delivery/delivery_testing.h"
 #include "pkg/async/timeout.h"
 #include "pkg/base/text.h"
+#include "pkg/sim/rng.h"
 #include "pkg/sim/solo.h"
 
 namespace narad::delivery {
@@ -25,10 +25,30 @@ using testing::LogData;
 
 class WaitersTest : public ::testing::Test {
  protected:
-  // Whether it is woken, without time going by.
-  bool woken(Waiters::Ticket& ticket) {
-    return solo.run([&](Env& env) { return ticket.wait(Deadline::after(env, Nanos(0))); });
+  struct Poll {
+    Poll(Env& env, std::shared_ptr<Waiters> waiters) : ticket(env, std::move(waiters)) {}
+    Waiters::Ticket ticket;
+    bool sleeps = false;
+    bool woken = false;
+  };
+  // Busy until it is sent to sleep.
+  std::unique_ptr<Poll> poll() { return std::make_unique<Poll>(solo.env(), waiters); }
+  static Task<void> wait(Env& env, Poll& poll) {
+    poll.woken = co_await poll.ticket.wait(Deadline::after(env, seconds(10)));
+    poll.sleeps = false;
   }
+  void doze(Poll& poll) {
+    poll.sleeps = true;
+    poll.woken = false;
+    asio::co_spawn(solo.env().executor, wait(solo.env(), poll), [](std::exception_ptr) {});
+    settle();
+  }
+  void settle() { solo.sim.run_for(std::chrono::milliseconds(1)); }
+  void wake(std::uint64_t count) {
+    waiters->wake(count);
+    settle();
+  }
+  bool woken(const Poll& poll) { return !poll.sleeps && poll.woken; }
 
   sim::Solo solo;
   std::vector<std::uint64_t> told;  // what was told to other nodes
@@ -36,74 +56,122 @@ class WaitersTest : public ::testing::Test {
       std::make_shared<Waiters>([this](std::uint64_t count) { told.push_back(count); });
 };
 
-TEST_F(WaitersTest, MessagesHere_OnlyWhatNobodyHereWaitsForIsToldElsewhere) {
+TEST_F(WaitersTest, MessagesHere_OnlyWhatNobodyHereSleepsForIsToldElsewhere) {
   waiters->set_watched(true);
-  waiters->wake(2);
+  wake(2);
   EXPECT_EQ(told, std::vector<std::uint64_t>({2}));
-  Waiters::Ticket ticket(solo.env(), waiters);
-  waiters->wake(1);
-  EXPECT_EQ(told.size(), 1u) << "the poller here takes it";
-  waiters->wake(3);
-  EXPECT_EQ(told.back(), 3u) << "it is woken already";
-  EXPECT_TRUE(woken(ticket));
-  ticket.used();
+  auto one = poll();
+  doze(*one);
+  wake(1);
+  EXPECT_TRUE(woken(*one));
+  EXPECT_EQ(told.size(), 1u) << "the poll here takes it";
+  one->ticket.used();
+  doze(*one);
+  wake(3);
+  EXPECT_EQ(told.back(), 2u);
+  EXPECT_TRUE(woken(*one));
+  one->ticket.used();
   waiters->set_watched(false);
-  waiters->wake(5);
+  wake(5);
   EXPECT_EQ(told.size(), 2u);
+  doze(*one);  // the last wake-up was kept
+  EXPECT_TRUE(woken(*one));
+  one->ticket.used();
+  doze(*one);
+  solo.sim.run_for(seconds(11));
+  EXPECT_FALSE(one->sleeps || one->woken);
+}
+
+// It looks at another node, perhaps, and may be long about it.
+TEST_F(WaitersTest, BusyPoll_IsWokenAfterTheSleepersAndElsewhereIsToldAsWell) {
+  waiters->set_watched(true);
+  auto busy = poll(), sleeper = poll();
+  doze(*sleeper);
+  wake(1);
+  EXPECT_TRUE(woken(*sleeper)) << "though the other one came first";
+  EXPECT_FALSE(busy->ticket.woken());
+  EXPECT_TRUE(told.empty());
+  sleeper->ticket.used();
+  wake(1);
+  EXPECT_TRUE(busy->ticket.woken());
+  EXPECT_EQ(told, std::vector<std::uint64_t>({1}));
 }
 
 TEST_F(WaitersTest, MessageThatNobodyHereWants_IsToldElsewhere) {
   waiters->set_watched(true);
-  Waiters::Ticket first(solo.env(), waiters), second(solo.env(), waiters);
-  waiters->wake(1);
-  EXPECT_TRUE(woken(first));
-  EXPECT_FALSE(woken(first)) << "not for it: handed over";
+  auto first = poll(), second = poll();
+  doze(*first);
+  doze(*second);
+  wake(1);
+  ASSERT_TRUE(woken(*first));
+  doze(*first);  // not for it: handed over
   EXPECT_TRUE(told.empty());
-  EXPECT_TRUE(woken(second));
-  EXPECT_FALSE(woken(second));
+  ASSERT_TRUE(woken(*second));
+  doze(*second);
+  EXPECT_TRUE(first->sleeps && second->sleeps);
+  EXPECT_EQ(told, std::vector<std::uint64_t>({1}));
+  waiters->wake_all(false);
+  settle();
+}
+
+TEST_F(WaitersTest, WokenAndGone_IsPassedOnHereOrToldElsewhere) {
+  waiters->set_watched(true);
+  auto first = poll(), second = poll();
+  doze(*first);
+  doze(*second);
+  wake(1);
+  ASSERT_TRUE(woken(*first));
+  first.reset();
+  settle();
+  EXPECT_TRUE(woken(*second));
+  EXPECT_TRUE(told.empty());
+  second.reset();
   EXPECT_EQ(told, std::vector<std::uint64_t>({1}));
 }
 
 TEST_F(WaitersTest, WordFromElsewhere_NamesItsSenderAndDoesNotGoBackOut) {
   waiters->set_watched(true);
-  Waiters::Ticket ticket(solo.env(), waiters);
-  EXPECT_EQ(ticket.told_by(), "");
+  auto one = poll();
+  EXPECT_EQ(one->ticket.told_by(), "");
+  doze(*one);
   waiters->wake_for("node-2", 4);
-  EXPECT_TRUE(woken(ticket));
-  EXPECT_EQ(ticket.told_by(), "node-2");
-  EXPECT_FALSE(woken(ticket));
-  EXPECT_EQ(ticket.told_by(), "") << "that word is used up";
+  settle();
+  ASSERT_TRUE(woken(*one));
+  EXPECT_EQ(one->ticket.told_by(), "node-2");
+  doze(*one);
+  EXPECT_TRUE(one->sleeps);
+  EXPECT_EQ(one->ticket.told_by(), "") << "that word is used up";
   EXPECT_TRUE(told.empty());
+  waiters->wake_all(false);
+  settle();
 }
 
 TEST_F(WaitersTest, NothingForAnybody_IsNotPassedOn) {
-  Waiters::Ticket first(solo.env(), waiters), second(solo.env(), waiters);
-  waiters->wake(1);
-  EXPECT_TRUE(woken(first));
-  first.used();  // it looked everywhere: somebody was faster
-  EXPECT_FALSE(woken(first));
-  EXPECT_FALSE(woken(second));
-}
-
-TEST_F(WaitersTest, UsedWhileWokenAnew_KeepsTheNewWakeUp) {
-  Waiters::Ticket ticket(solo.env(), waiters);
-  waiters->wake(1);
-  EXPECT_TRUE(woken(ticket));
-  waiters->wake(1);
-  EXPECT_TRUE(ticket.woken());
-  ticket.used();  // of the look that began after the first
-  EXPECT_TRUE(woken(ticket));
+  auto first = poll(), second = poll();
+  doze(*first);
+  doze(*second);
+  wake(1);
+  ASSERT_TRUE(woken(*first));
+  first->ticket.used();  // it looked everywhere: somebody was faster
+  doze(*first);
+  EXPECT_TRUE(first->sleeps && second->sleeps);
+  wake(2);
+  EXPECT_TRUE(woken(*first) && woken(*second));
 }
 
 TEST_F(WaitersTest, WakeAll_ReachesEverybodyHereAndIfAskedElsewhere) {
   waiters->set_watched(true);
-  Waiters::Ticket first(solo.env(), waiters), second(solo.env(), waiters);
-  waiters->wake_all(false);
-  EXPECT_TRUE(woken(first) && woken(second));
-  EXPECT_TRUE(told.empty());
-  waiters->wake_all(true);
-  EXPECT_TRUE(woken(first) && woken(second));
-  EXPECT_EQ(told.size(), 1u);
+  auto first = poll(), second = poll();
+  for (const bool elsewhere : {false, true}) {
+    doze(*first);
+    doze(*second);
+    waiters->wake_all(elsewhere);
+    settle();
+    EXPECT_TRUE(woken(*first) && woken(*second));
+    first->ticket.used();
+    second->ticket.used();
+    EXPECT_EQ(told.size(), elsewhere ? 1u : 0u);
+  }
 }
 
 // Long-polls for any partition of a topic or for one of them, that take one record or some, come
@@ -111,7 +179,7 @@ TEST_F(WaitersTest, WakeAll_ReachesEverybodyHereAndIfAskedElsewhere) {
 // nobody sleeps while there is a record that they could have.
 class Crowd {
  public:
-  explicit Crowd(unsigned seed) : random_(seed) {
+  explicit Crowd(std::uint64_t seed) : random_(seed) {
     for (std::uint32_t p = 0; p < kPartitions; ++p) {
       const std::string directory = cat("/p", p);
       EXPECT_TRUE(make_directories(solo_.machine.disk(), directory));
@@ -141,9 +209,9 @@ class Crowd {
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
       random_step();
-      for (auto& data : data_) data.latency = Nanos(random_() % 3 * 1000);
-      solo_.sim.run_for(std::chrono::milliseconds(random_() % 8 == 0 ? 0 : 1));
-      if (random_() % 4 != 0) continue;
+      for (auto& data : data_) data.latency = Nanos(random_.next() % 3 * 1000);
+      solo_.sim.run_for(std::chrono::milliseconds(random_.next() % 8 == 0 ? 0 : 1));
+      if (random_.next() % 4 != 0) continue;
       solo_.sim.run_for(std::chrono::milliseconds(50));  // all looks have ended
       expect_nobody_sleeps_beside_a_record();
     }
@@ -195,28 +263,38 @@ class Crowd {
   }
 
   void random_step() {
-    const auto what = random_() % 10;
+    const auto what = random_.next() % 10;
     if (what < 3) {
-      logs_[random_() % kPartitions]->commit(1 + random_() % 3);
+      // From the loop, between two steps of others, or from outside of it.
+      const std::size_t at = random_.next() % kPartitions, count = 1 + random_.next() % 3;
+      if (what == 0) {
+        logs_[at]->commit(count);
+      } else {
+        for (std::size_t n = 0; n < count; ++n) {
+          asio::post(solo_.env().executor, [log = logs_[at]] { log->commit(1); });
+        }
+      }
     } else if (what < 6) {
       auto poller = std::make_shared<Poller>();
-      if (random_() % 3 == 0) poller->pinned = random_() % kPartitions;
-      poller->max = 1 + random_() % 3;
+      if (random_.next() % 3 == 0) {
+        poller->pinned = static_cast<std::uint32_t>(random_.next() % kPartitions);
+      }
+      poller->max = 1 + random_.next() % 3;
       pollers_.push_back(poller);
       asio::co_spawn(
           solo_.env().executor, poll(*this, poller),
           asio::bind_cancellation_slot(poller->stop.slot(),
                                        [poller](std::exception_ptr) { poller->done = true; }));
     } else if (what == 6 && !pollers_.empty()) {
-      stop(pollers_[random_() % pollers_.size()]);
-    } else if (what == 7 && random_() % 10 == 0) {
+      stop(pollers_[random_.next() % pollers_.size()]);
+    } else if (what == 7 && random_.next() % 10 == 0) {
       solo_.sim.run_for(seconds(31));  // leases run out
     } else if (!held_.empty()) {
-      const std::size_t at = random_() % held_.size();
+      const std::size_t at = random_.next() % held_.size();
       const Held held = held_[at];
       held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(at));
       Delivery& delivery = *deliveries_[held.partition];
-      if (random_() % 3 == 0) {
+      if (random_.next() % 3 == 0) {
         (void)delivery.nack(held.lease);
       } else {
         (void)delivery.ack(held.lease, options_.caps);
@@ -245,7 +323,7 @@ class Crowd {
     }
   }
 
-  std::minstd_rand random_;
+  sim::Rng random_;
   sim::Solo solo_;
   std::array<LogData, kPartitions> data_;
   std::vector<std::shared_ptr<FakeLog>> logs_;
@@ -260,7 +338,7 @@ class Crowd {
 
 TEST(WaitersCrowd, NobodySleepsBesideARecordThatTheyCouldHave) {
   int taken = 0, slept = 0;
-  for (unsigned seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     Crowd crowd(seed);
     crowd.run(400);

@@ -39,8 +39,8 @@ struct RunnerTiming {
   // Small ones stay in the caches on their way, and use memory again that was just given back.
   std::uint64_t chunk_bytes = 256u << 10;
   std::size_t chunks_in_flight = 12;
-  // What of a copy is left to one sync; and while clients write to this node, whose syncs wait
-  // behind it (pace.h).
+  // What of a copy is left to one sync; and while records are written to this node, whose syncs
+  // wait behind it (pace.h): of the bulk so much, four times as much of what follows.
   std::uint64_t sync_every_bytes = 4u << 20;
   std::uint64_t sync_every_bytes_beside_clients = 256u << 10;
   // Tests strike while a phase is held open: the first time that a worker is about to act in the
@@ -204,6 +204,8 @@ class Mover {
   const std::string& last_error() const { return last_error_; }
   std::uint32_t attempts() const { return attempts_; }
   std::uint32_t passes() const { return passes_total_; }
+  // The first pass of a round, over all that is missing.
+  bool bulk() const { return !draining_ && round_passes_ == 0; }
   Nanos frozen_for(Nanos now) const;  // the freeze in force, or the last one
   bool forced() const { return forced_; }
   bool flipped() const { return flipped_; }

@@ -1,8 +1,8 @@
 #pragma once
-// Whether clients wait for this node's disks, so that copying leaves them room. A sync of what is
-// copied holds up every other sync of the disk for as long as it takes: while clients write, a copy
-// is synced in smaller pieces, and the disk is left to others for a while after each. Copying alone
-// takes all of the disk. Pure.
+// Whether records are written to this node, so that copying leaves them room. A sync of what is
+// copied holds up every other sync of the disk for as long as it takes: beside traffic a copy is
+// synced in smaller pieces, and the disks are left to others for a while after each. Copying alone
+// takes all of them. One for a node, whatever its disks. Pure.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -14,10 +14,11 @@ namespace narad::moves {
 
 class Pace {
  public:
-  // A number that grows with every record made durable for a client. Without one nobody waits.
+  // A number that grows with what is written: records accepted, batches committed. Without one
+  // nobody waits.
   void follow(std::function<std::uint64_t()> durable) { durable_ = std::move(durable); }
 
-  // Whether anything was written for clients in the last kBusyFor, as far as was looked.
+  // Whether anything was written in the last kBusyFor, as far as was looked.
   bool clients_write(Nanos now) {
     if (!durable_) return false;
     const std::uint64_t durable = durable_();

@@ -274,8 +274,8 @@ RunnerStats Runner::stats() const {
   return stats;
 }
 
-void Runner::give_way_to(std::function<std::uint64_t()> durable) {
-  impl_->shop.pace.follow(std::move(durable));
+void Runner::give_way_to(std::function<std::uint64_t()> written) {
+  impl_->shop.pace.follow(std::move(written));
 }
 
 void Runner::on_tick(std::function<void()> listener) {

@@ -68,8 +68,8 @@ class Runner {
 
   std::vector<wire::MoveReport> reports() const;
   RunnerStats stats() const;
-  // Copying leaves room to clients while that number grows (pace.h).
-  void give_way_to(std::function<std::uint64_t()> durable);
+  // Copying leaves room to others while that number grows (pace.h).
+  void give_way_to(std::function<std::uint64_t()> written);
   // After each tick, for what runs with them (the sweep counts ticks: RUN-8).
   void on_tick(std::function<void()> listener);
 

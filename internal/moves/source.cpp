@@ -125,6 +125,7 @@ class Source::Impl::Gate final : public CommitGate {
   }
 
   Result<void> after_sync() override {
+    ++source_.counters.commits;
     NARAD_TRY(look());
     auto may = entry_->gate.may_publish();
     if (may) may = source_.lease_holds(*entry_);

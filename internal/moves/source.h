@@ -52,6 +52,7 @@ struct SourceStats {
   std::uint64_t voids = 0;         // freezes ended by this node
   std::uint64_t refused_gate = 0;  // commits refused because of a freeze
   std::uint64_t refused_lease = 0;
+  std::uint64_t commits = 0;              // batches synced into the partitions of this node
   std::uint64_t commits_failed_late = 0;  // by the check after the sync
   std::size_t frozen = 0;                 // partitions that take no commits now
   Nanos last_frozen{0};                   // how long the last freeze lasted

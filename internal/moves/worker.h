@@ -107,8 +107,8 @@ class Worker {
   Task<Result<void>> segment_landed(Offset base);
   // Syncs a staged file beside what goes on; one at a time. `whole`: all of it has landed.
   Task<Result<void>> begin_sync(Offset base, bool whole);
-  // The bulk of the copy is under way while clients write to this node. The passes that follow have
-  // to overtake the partition's own traffic: they wait for nobody.
+  // The bulk of the copy is under way while records are written to this node. The passes that
+  // follow have to overtake the partition's own traffic: they wait for nobody.
   bool gives_way();
   Task<Result<void>> end_sync();
   struct Sync;

@@ -236,8 +236,10 @@ Task<Result<void>> Worker::take_chunk(SegmentRange range, std::string bytes, boo
   count_landed(n);
   figures_.staged += n;
   unsynced_ += n;
-  const std::uint64_t piece =
-      gives_way() ? shop_.timing.sync_every_bytes_beside_clients : shop_.timing.sync_every_bytes;
+  std::uint64_t piece = shop_.timing.sync_every_bytes;
+  if (shop_.pace.clients_write(now())) {
+    piece = shop_.timing.sync_every_bytes_beside_clients * (mover_.bulk() ? 1 : 4);
+  }
   if (frozen || unsynced_ < piece) co_return ok();
   co_return co_await begin_sync(range.base, false);
 }
@@ -263,7 +265,9 @@ Task<Result<void>> Worker::begin_sync(Offset base, bool whole) {
   co_return ok();
 }
 
-bool Worker::gives_way() { return mover_.passes() == 0 && shop_.pace.clients_write(now()); }
+bool Worker::gives_way() {
+  return mover_.bulk() && !broken_off() && shop_.pace.clients_write(now());
+}
 
 Task<void> Worker::sync_beside(Worker* self, std::shared_ptr<Sync> sync) {
   Pace& pace = self->shop_.pace;
@@ -275,9 +279,10 @@ Task<void> Worker::sync_beside(Worker* self, std::shared_ptr<Sync> sync) {
     guard = co_await self->shop_.syncing.lock();
   }
   auto work = [&fs = self->env_.fs, path = sync->path] { return sync_file(fs, path); };
+  const bool gives_way = self->gives_way();
   const Nanos began = self->now();
   sync->outcome.emplace(co_await blocking(self->env_, "sync copy", std::move(work)));
-  pace.on_synced(began, self->now());
+  if (gives_way) pace.on_synced(began, self->now());
   sync->ended.notify_all();
 }
 

@@ -111,9 +111,10 @@ MoveDesk MoveParts::desk() {
   return desk;
 }
 
-void MoveParts::start(std::function<std::uint64_t()> durable) {
+void MoveParts::start(std::function<std::uint64_t()> accepted) {
   if (parts_->runner == nullptr) return;
-  parts_->runner->give_way_to(std::move(durable));
+  parts_->runner->give_way_to(
+      [this, accepted = std::move(accepted)] { return accepted() + source_->stats().commits; });
   tasks_.spawn("sweep of moves", sweep_loop());
   parts_->runner->start();
 }

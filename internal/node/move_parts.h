@@ -7,7 +7,7 @@
 //   partition_options.gate = ... moves.gate(...)
 //   moves.attach(partitions, trusted);       // freezes are followed from here on
 //   plane->listen(local, wakes, moves.desk());
-//   moves.start(durable);                    // once the node is ready: copies are made
+//   moves.start(accepted);                   // once the node is ready: copies are made
 //   ...
 //   co_await moves.stop_working();  co_await plane->stop();  co_await moves.stop();
 #include <functional>
@@ -47,9 +47,9 @@ class MoveParts {
   void attach(Partitions& partitions, std::function<bool()> clock_trusted);
   // What ClusterPlane::listen() needs. REQUIRES: attached, and a plane.
   MoveDesk desk();
-  // Works on moves to this node, and sweeps; leaves room to clients, for whom `durable` records
-  // were written. Nothing without a plane. REQUIRES: attached.
-  void start(std::function<std::uint64_t()> durable);
+  // Works on moves to this node, and sweeps; copying leaves room to what is committed here, and to
+  // the records `accepted`, a number that grows. Nothing without a plane. REQUIRES: attached.
+  void start(std::function<std::uint64_t()> accepted);
   Task<void> stop_working();
   Task<void> stop();
 

@@ -93,11 +93,13 @@ class Partitions {
   static constexpr std::size_t kTopicsKept = 1024;
   std::size_t topics_kept() const { return topics_.size(); }
 
-  // Wakes everybody on this node who waits for messages of any topic, or of that one.
+  // Wakes everybody on this node who waits for messages of any topic.
   void wake_all();
+  // Wakes everybody who waits for messages of that topic, here and on other nodes.
   void wake_topic(const std::string& topic);
 
-  // `listener` is told of messages that became available here; empty: nobody is.
+  // `listener` is told of messages that became available here and that nobody here sleeps for;
+  // empty: nobody is.
   using WakeListener = std::function<void(const std::string& topic, std::uint64_t records)>;
   void on_wake(WakeListener listener) { *wake_listener_ = std::move(listener); }
 

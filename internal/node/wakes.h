@@ -1,7 +1,8 @@
 #pragma once
 // Wakes long-polls on one node for messages that land on another. A node whose client waits tells
 // the owners of the topic that it is interested, for a while; an owner sends word when messages are
-// there, gathering what comes while an earlier word is under way. Word may be lost: whoever waits
+// there that nobody sleeps for on the owner itself, gathering what comes while an earlier word is
+// under way. Word may be lost: whoever waits
 // looks again by itself now and then. Lives on the node's loop.
 #include <cstdint>
 #include <map>
